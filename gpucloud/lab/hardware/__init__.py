@@ -1,0 +1,1 @@
+"""The lab's hardware: BMCs, machines, switch, images and the door, one physics."""
