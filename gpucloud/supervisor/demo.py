@@ -24,6 +24,7 @@ WORKER = (
     *("--without-gossip", "--without-mingle", "--loglevel", "INFO"),
 )
 LATE_SECONDS = 60.0
+KEYS = (("secret_key", "SECRET_KEY", 48), ("encryption.key", "GPUCLOUD_KEY", 32))
 ACCOUNTS = (
     ("admin", "platform admin"),
     ("support", "live timelines and the stuck queue of everybody"),
@@ -41,7 +42,7 @@ def main() -> int:
     # Logs, doors and the database are nobody else's.
     os.umask(0o077)
     try:
-        port = _port()
+        port = chosen_port()
         with Supervisor(data, _environment(data, port)) as supervisor:
             _run(supervisor, data, port, began)
     except Refused as refused:
@@ -53,12 +54,12 @@ def main() -> int:
 
 def _run(supervisor: Supervisor, data: Path, port: int, began: float) -> None:
     say(f"Data: {data}")
-    _make_keys(data)
+    make_keys(data)
     reserve_doors(data, port)
     supervisor.run_once(Process("lab-setup", (PYTHON, "-m", "gpucloud.lab.setup")))
-    _check_ports(data)
+    check_ports(data)
     doors = read_doors(data)
-    supervisor.start([*_valkey(data, doors), *_lab(doors)])
+    supervisor.start([*valkey(data, doors), *_lab(doors)])
     say("Preparing the database …")
     supervisor.run_once(Process("migrate", (*MANAGE, "migrate", "--no-input")))
     supervisor.run_once(Process("seed", (*MANAGE, "seed_demo")))
@@ -69,7 +70,8 @@ def _run(supervisor: Supervisor, data: Path, port: int, began: float) -> None:
     supervisor.forever()
 
 
-def _port() -> int:
+def chosen_port() -> int:
+    """PORT, which is the web's only."""
     text = os.environ.get("PORT") or "8000"
     if not text.isdecimal() or not 0 < int(text) < 65536:
         raise Refused(f"PORT must be a port number, not {text!r}.")
@@ -90,24 +92,27 @@ def _environment(data: Path, port: int) -> dict[str, str]:
     }
 
 
-def _make_keys(data: Path) -> None:
+def make_keys(data: Path) -> None:
+    """Make the keys that are neither there nor given, before any process could do so twice."""
     keys = data / "keys"
     keys.mkdir(exist_ok=True, mode=0o700)
-    if (data / "doors.json").exists() and not (keys / "encryption.key").exists():
-        # A new key would make every stored secret unreadable without a word.
-        raise Refused(
-            f"{keys / 'encryption.key'} is missing, but {data} was used with it. Put it back, or "
-            "choose another GPUCLOUD_DATA to start anew."
-        )
-    for name, size in (("secret_key", 48), ("encryption.key", 32)):
-        if not (keys / name).exists():
-            part = keys / f"{name}.part"
-            part.write_text(base64.b64encode(secrets.token_bytes(size)).decode() + "\n")
-            part.chmod(0o600)
-            part.replace(keys / name)
+    for name, variable, size in KEYS:
+        if (keys / name).exists() or {variable, f"{variable}_FILE"} & os.environ.keys():
+            continue
+        if name == "encryption.key" and (data / "demo-token").exists():
+            # A new key would make every stored secret unreadable without a word.
+            raise Refused(
+                f"{keys / name} is missing, but {data} was used with it. Put it back, or choose "
+                "another GPUCLOUD_DATA to start anew."
+            )
+        part = keys / f"{name}.part"
+        part.write_text(base64.b64encode(secrets.token_bytes(size)).decode() + "\n")
+        part.chmod(0o600)
+        part.replace(keys / name)
 
 
-def _check_ports(data: Path) -> None:
+def check_ports(data: Path) -> None:
+    """Refuse, by name, to start on a port that somebody else listens on."""
     # lab.setup writes its doors into the same file.
     (data / "doors.json").chmod(0o600)
     for name, url in read_doors(data).items():
@@ -118,7 +123,8 @@ def _check_ports(data: Path) -> None:
             raise Refused(f"Port {door_port(url)} is used by another program: {cure}.")
 
 
-def _valkey(data: Path, doors: dict[str, str]) -> list[Process]:
+def valkey(data: Path, doors: dict[str, str]) -> list[Process]:
+    """Our own Valkey, unless REDIS_URL names another."""
     if os.environ.get("REDIS_URL"):
         return []
     url = doors["valkey"]
