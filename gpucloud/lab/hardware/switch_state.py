@@ -292,7 +292,7 @@ class Switch:
             _check_vlan(vlan)
 
     def _operational(self) -> Tree:
-        tree = copy.deepcopy(self._state["applied"])
+        tree: Tree = copy.deepcopy(self._state["applied"])
         members: dict[str, Tree] = {}
         for port in self.ports:
             carried = self._state["ports"][port]
