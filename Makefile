@@ -15,8 +15,9 @@ test: venv
 
 lint: venv
 	$(VENV)/bin/ruff check .
-	$(VENV)/bin/mypy
-	git ls-files -z 'templates/*.html' | xargs -0 -r $(VENV)/bin/djade --check --target-version 5.2
+	GPUCLOUD_TESTING=1 $(VENV)/bin/mypy
+	GPUCLOUD_TESTING=1 $(PY) manage.py makemigrations --check --dry-run
+	find templates -name '*.html' -exec $(VENV)/bin/djade --check --target-version 5.2 {} +
 
 # Screenshots of every page of a running demo, into $GPUCLOUD_DATA/shots.
 shots: venv
