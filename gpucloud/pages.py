@@ -1,0 +1,27 @@
+"""One view for the page and for its fragments: htmx gets the part it asked for, everybody else the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+
+def page(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any],
+    fragments: Mapping[str, str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """Render `template`, or the fragment whose root id htmx names as its target."""
+    htmx = getattr(request, "htmx", None)
+    target = htmx.target if htmx and not htmx.history_restore_request else ""
+    chosen = (fragments or {}).get(target or "", template)
+    response = render(request, chosen, dict(context), status=status)
+    # The browser's back button must not show a fragment it once cached as the page.
+    patch_vary_headers(response, ("HX-Request", "HX-Target"))
+    return response
