@@ -21,7 +21,7 @@ lint: venv
 
 # Screenshots of every page of a running demo, into $GPUCLOUD_DATA/shots.
 shots: venv
-	$(PY) -m tests.shots
+	PYTHONPATH=. $(PY) tests/shots.py
 
 # The lock is made from .requirements.in; uv only makes it and is no dependency.
 lock: venv
