@@ -34,7 +34,7 @@ venv: $(VENV)/installed.txt
 # A copy of the lock marks what is installed; a newer file with the same content costs nothing.
 $(VENV)/installed.txt: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpucloud needs Python 3.11 or newer; set PYTHON")'
-	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	@test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "Python has no venv: install it first (Debian: apt install python3-venv)"; exit 1; }
 	@cmp -s requirements.txt $@ || { echo "Installing into $(VENV) (once per lock) …"; \
 		$(PY) -m pip install --disable-pip-version-check --no-input --require-hashes -r requirements.txt; }

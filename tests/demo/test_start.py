@@ -35,6 +35,7 @@ class Demo:
     def __init__(self, data: Path, port: int) -> None:
         self.data, self.port = data, port
         self.process: subprocess.Popen[str] | None = None
+        self.first_words = ""
 
     def launch(self) -> subprocess.Popen[str]:
         # Settings take a process that pytest started for a test of their own.

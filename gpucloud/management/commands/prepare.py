@@ -1,4 +1,4 @@
-"""`manage.py prepare`: migrate and seed in one process, since loading Django is most of the time."""
+"""`manage.py prepare`: migrate and seed in one process; loading Django takes most of the time."""
 
 from __future__ import annotations
 
