@@ -11,8 +11,9 @@ from typing import Any
 
 from gpucloud.lab.kube.metal3 import conditions
 from gpucloud.lab.kube.metal3.host import Host, merge_diff, stamp
+from gpucloud.lab.kube.metal3.jobs import Ironic
 from gpucloud.lab.kube.metal3.objects import Gone, Objects, Outdated
-from gpucloud.lab.kube.metal3.states import POLL, Failed, Ironic, step
+from gpucloud.lab.kube.metal3.states import POLL, Failed, step
 
 log = logging.getLogger("lab.metal3")
 
@@ -49,9 +50,10 @@ class Operator:
                 task.cancel()
 
     async def _follow_hosts(self) -> None:
-        async for kind, obj in self.objects.watch_hosts():
+        async for event in self.objects.watch_hosts():
+            obj = event.object
             key = f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-            if kind == "DELETED":
+            if event.type == "DELETED":
                 self.hosts.pop(key, None)
                 self.seen.pop(key, None)
                 self.wake(key)
@@ -67,8 +69,8 @@ class Operator:
                 self.wake(key)
 
     async def _follow_secrets(self) -> None:
-        async for _, obj in self.objects.watch_secrets():
-            meta = obj["metadata"]
+        async for event in self.objects.watch_secrets():
+            meta = event.object["metadata"]
             for key, host in self.hosts.items():
                 bmc = (host.get("spec") or {}).get("bmc") or {}
                 if (

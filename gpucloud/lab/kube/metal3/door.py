@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
@@ -14,7 +14,7 @@ IP, GATEWAY, DNS = (
 )
 
 Hosts = Callable[[], list[dict[str, Any]]]
-Endpoints = Callable[[], list[dict[str, Any]]]
+Endpoints = Callable[[], Awaitable[list[dict[str, Any]]]]
 
 
 class Door:
@@ -86,7 +86,7 @@ class Door:
         return web.Response(status=204)
 
     async def list_endpoints(self, request: web.Request) -> web.Response:
-        return web.json_response(self.endpoints())
+        return web.json_response(await self.endpoints())
 
 
 async def _body(request: web.Request) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import aiohttp
 from gpucloud.lab.kube.metal3.hardware import details
 from gpucloud.lab.kube.metal3.host import Host
 from gpucloud.lab.kube.metal3.images import ImageError, resolve
+from gpucloud.lab.kube.metal3.jobs import IronicError, Job, JobState
 from gpucloud.lab.kube.metal3.nodes import Node, Nodes, Work
 from gpucloud.lab.kube.metal3.redfish import Redfish
-from gpucloud.lab.kube.metal3.states import IronicError, Job, JobState
 
 TOLERATED = 3  # BMC calls that may fail in a row before a job or a power reading fails
 
@@ -80,7 +80,7 @@ class Conductor:
         self.nodes.drop(host.key)
 
     async def power(self, host: Host) -> bool:
-        """Read the power at the BMC; the last reading covers one or two that fail, as a cache does."""
+        """Read the power at the BMC; one or two failures are covered by the last reading."""
         try:
             on = await self._bmc(host).power()
         except IronicError:

@@ -8,7 +8,8 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
-from gpucloud.lab.kube.client import ApiError, Client
+from gpucloud.lab.kube.client import ApiError, Client, Watched
+from gpucloud.lab.kube.follow import follow
 from gpucloud.lab.kube.metal3.host import Host, stamp
 
 HOST = "BareMetalHost"
@@ -35,13 +36,11 @@ class Objects:
             raise Gone
         return found
 
-    async def watch_hosts(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        async for event in _forever(self.client, HOST):
-            yield event
+    def watch_hosts(self) -> AsyncIterator[Watched]:
+        return follow(self.client, HOST)
 
-    async def watch_secrets(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        async for event in _forever(self.client, "Secret"):
-            yield event
+    def watch_secrets(self) -> AsyncIterator[Watched]:
+        return follow(self.client, "Secret")
 
     async def secret(self, namespace: str, name: str) -> tuple[dict[str, str], str] | None:
         """Return the Secret's decoded data and its resourceVersion, None when there is none."""
@@ -140,33 +139,6 @@ def owner(host: Host) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-
-
-async def _forever(client: Client, kind: str) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """List and watch; list again when the past is forgotten, telling what went meanwhile."""
-    known: dict[tuple[str, str], dict[str, Any]] = {}
-    while True:
-        items, version = await client.snapshot(kind)
-        now = {_place(obj): obj for obj in items}
-        for place in known.keys() - now.keys():
-            yield "DELETED", known[place]
-        for obj in items:
-            yield "ADDED", obj
-        known = now
-        try:
-            async for event in client.watch(kind, since=version):
-                if event.type == "DELETED":
-                    known.pop(_place(event.object), None)
-                else:
-                    known[_place(event.object)] = event.object
-                yield event.type, event.object
-        except ApiError as error:
-            if error.code != 410:
-                raise
-
-
-def _place(obj: dict[str, Any]) -> tuple[str, str]:
-    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
 def _decoded(value: str) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from gpucloud.lab.kube.metal3.states import IronicError
+from gpucloud.lab.kube.metal3.jobs import IronicError
 
 SCHEMES = (
     "redfish",

@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import yaml
 
 from gpucloud.lab.kube.metal3.host import (
     DETACHED,
@@ -20,6 +16,7 @@ from gpucloud.lab.kube.metal3.host import (
     STATUS,
     Host,
 )
+from gpucloud.lab.kube.metal3.jobs import Ironic, IronicError, JobState, deploy_job, job_of
 
 MAX_PROVISIONING_FAILURES = 5
 STEADY = ("available", "provisioned", "externally provisioned")
@@ -29,51 +26,6 @@ STEADY = ("available", "provisioned", "externally provisioned")
 NOW = 0.0
 POLL = 1.0
 RARELY = 600.0
-
-
-class IronicError(Exception):
-    """Ironic could not do it. `kind` is credentials, unreachable, conflict or power."""
-
-    def __init__(self, message: str, kind: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-@dataclass
-class Job:
-    """What a node shall do: a kind, an id of this very attempt, what the ramdisk needs."""
-
-    id: str
-    kind: str
-    image: dict[str, Any] = field(default_factory=dict)
-    user_data: str = ""
-    network_data: dict[str, Any] = field(default_factory=dict)
-    meta_data: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class JobState:
-    state: str  # running, done, failed
-    error: str = ""
-    inventory: dict[str, Any] = field(default_factory=dict)
-
-
-class Ironic(Protocol):
-    """What the operator asks of Ironic, one node per host."""
-
-    async def register(self, host: Host) -> str: ...
-
-    def known(self, host: Host) -> bool: ...
-
-    async def power(self, host: Host) -> bool: ...
-
-    async def set_power(self, host: Host, on: bool, hard: bool) -> None: ...
-
-    async def work(self, host: Host, job: Job) -> JobState: ...
-
-    def details(self, host: Host, inventory: dict[str, Any]) -> dict[str, Any]: ...
-
-    def forget(self, host: Host) -> None: ...
 
 
 class Failed(Exception):
@@ -165,7 +117,7 @@ async def registering(host: Host, ironic: Ironic) -> float:
 
 
 async def inspecting(host: Host, ironic: Ironic) -> float:
-    seen = await ironic.work(host, _job(host, "inspect", "inspect"))
+    seen = await ironic.work(host, job_of(host, "inspect", "inspect"))
     if seen.state == "running":
         host.clear_error()
         return POLL
@@ -230,7 +182,7 @@ async def provisioning(host: Host, ironic: Ironic) -> float:
         host.begin("deprovision")
         return NOW
     try:
-        job = _deploy_job(host)
+        job = deploy_job(host)
         seen = await ironic.work(host, job)
     except LookupError as error:
         seen = JobState("failed", str(error.args[0]))
@@ -269,7 +221,7 @@ async def externally_provisioned(host: Host, ironic: Ironic) -> float:
 
 async def deprovisioning(host: Host, ironic: Ironic) -> float:
     kind = "clean" if host.cleaning_wanted else "power-off"
-    seen = await ironic.work(host, _job(host, kind, "deprovision"))
+    seen = await ironic.work(host, job_of(host, kind, "deprovision"))
     if seen.state == "running":
         return POLL
     if seen.state == "failed":
@@ -344,59 +296,6 @@ async def _note_power(host: Host, ironic: Ironic) -> None:
     """Store the power at the end of a job; a BMC silent just then does not undo the job."""
     with suppress(IronicError):
         host.status["poweredOn"] = await ironic.power(host)
-
-
-def _job(host: Host, kind: str, operation: str) -> Job:
-    """Name the job by its start; Ironic begins it anew when asked again after a failure."""
-    began = host.status["operationHistory"].get(operation, {}).get("start", "")
-    return Job(id=f"{kind}/{began}", kind=kind)
-
-
-def _deploy_job(host: Host) -> Job:
-    live = host.image.get("format") == "live-iso"
-    job = _job(host, "live-iso" if live else "deploy", "provision")
-    job.image = dict(host.image)
-    if live:
-        return job
-    job.user_data = _secret(host, "userData")
-    name = "networkData" if host.spec.get("networkData") else "preprovisioningNetworkDataName"
-    job.network_data = _mapping(_secret(host, name, "networkData"))
-    uid = str(host.meta.get("uid", ""))
-    job.meta_data = {
-        "uuid": uid,
-        "instance-id": uid,
-        "name": host.name,
-        "local-hostname": host.name,
-        "local_hostname": host.name,
-        "metal3-namespace": host.namespace,
-        "metal3-name": host.name,
-        **_mapping(_secret(host, "metaData")),
-    }
-    return job
-
-
-def _secret(host: Host, field_name: str, key: str = "") -> str:
-    """Return the text of the Secret that a spec field names; empty when it names none."""
-    wish = host.spec.get(field_name)
-    name = wish if isinstance(wish, str) else (wish or {}).get("name")
-    if not name:
-        return ""
-    data = host.secrets.get(name)
-    if data is None:
-        raise LookupError(
-            f"failed to retrieve {field_name}: Secret {host.namespace}/{name} not found"
-        )
-    for one in (key or field_name, "value"):
-        if one in data:
-            return data[one]
-    raise LookupError(
-        f"failed to retrieve {field_name}: Secret {host.namespace}/{name} lacks a key"
-    )
-
-
-def _mapping(text: str) -> dict[str, Any]:
-    read = yaml.safe_load(text) if text else {}
-    return read if isinstance(read, dict) else {}
 
 
 HANDLERS: Mapping[str, Callable[[Host, Ironic], Awaitable[float]]] = {
