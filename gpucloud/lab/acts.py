@@ -24,14 +24,14 @@ class ActLog:
         self._file = path.open("ab", buffering=0)
 
     def write(
-        self, actor: str, obj: str, verb: str, before: object = None, after: object = None
+        self, actor: str, object: str, verb: str, before: Any = None, after: Any = None
     ) -> dict[str, Any]:
         self._seq += 1
         act = {
             "seq": self._seq,
             "at": now(),
             "actor": actor,
-            "object": obj,
+            "object": object,
             "verb": verb,
             "before": before,
             "after": after,

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from gpucloud.lab.place import data_dir, read_json, write_atomically, write_json
+from gpucloud.lab.place import data_dir, port_of, read_json, write_atomically, write_json
 from gpucloud.lab.tls import make_ca
 
 # Below the kernel's ephemeral range (32768 and up): a door kept for ever must not be taken by
@@ -46,13 +46,14 @@ def open_doors(data: Path, wanted: dict[str, str]) -> dict[str, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         doors: dict[str, str] = read_json(path) if path.exists() else {}
         missing = {name: scheme for name, scheme in wanted.items() if name not in doors}
-        taken = {int(url.rstrip("/").rpartition(":")[2]) for url in doors.values()}
+        taken = {port_of(url) for url in doors.values()}
         for (name, scheme), port in zip(
             missing.items(), _free_ports(len(missing), taken), strict=True
         ):
             doors[name] = f"{scheme}://127.0.0.1:{port}"
         if missing:
-            write_json(path, doors)
+            # 0600: another door's URL may hold a password.
+            write_json(path, doors, 0o600)
     return doors
 
 

@@ -1,0 +1,1 @@
+"""The BMCs: one Redfish service per server, over one shared asynchronous application."""
