@@ -7,7 +7,7 @@ import copy
 import json
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -129,7 +129,7 @@ class Cluster:
         by_field = fields(field_selector, resource.fields)
         return lambda obj: by_label(obj) and by_field(obj)
 
-    def watch(self, wanted: watch.Watch) -> AsyncIterator[Watched]:
+    def watch(self, wanted: watch.Watch) -> AsyncGenerator[Watched, None]:
         if wanted.since and not wanted.since.isdigit():
             raise errors.bad_request(f"invalid resource version {wanted.since!r}")
         return watch.follow(self.store, wanted)

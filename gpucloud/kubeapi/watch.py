@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from gpucloud.kubeapi.errors import ApiError, Obj, expired
@@ -34,7 +34,7 @@ class Watch:
     timeout: float | None = None
 
 
-async def follow(store: Store, watch: Watch) -> AsyncIterator[Watched]:
+async def follow(store: Store, watch: Watch) -> AsyncGenerator[Watched, None]:
     """Ends after `timeout`, or with an ERROR 410 when the past it needs is forgotten."""
     wake = asyncio.Event()
     unsubscribe = store.subscribe(wake.set)

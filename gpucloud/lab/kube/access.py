@@ -115,7 +115,7 @@ class Access:
         if asked.resource == "leases.coordination.k8s.io":
             name = asked.name or str(((body or {}).get("metadata") or {}).get("name", ""))
             allowed = asked.namespace == "kube-node-lease" and name == kubelet.node
-            if allowed and asked.verb in ("create", "update", "patch"):
+            if allowed and not asked.dry and asked.verb in ("create", "update", "patch"):
                 self.heard[kubelet.node] = time.monotonic()
             return allowed
         if asked.resource == "events":
@@ -124,14 +124,13 @@ class Access:
 
     def _node_may(self, kubelet: Kubelet, asked: Attributes, body: Obj | None) -> bool:
         name = asked.name or str(((body or {}).get("metadata") or {}).get("name", ""))
-        if asked.verb == "create" and name and not kubelet.node:
-            if self._cluster.store.get(Key("nodes", "", name)) is None:
-                kubelet.node = name
-                self._save()
+        if asked.verb == "create" and name and not kubelet.node and not asked.dry:
+            kubelet.node = name
+            self._save()
         if asked.verb in ("list", "watch"):
             return asked.fields == f"metadata.name={kubelet.node}"
         allowed = name == kubelet.node and asked.verb in ("get", "create", "update", "patch")
-        if allowed and asked.verb != "get":
+        if allowed and not asked.dry and asked.verb != "get":
             self.heard[name] = time.monotonic()
         return allowed
 

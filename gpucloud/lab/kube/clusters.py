@@ -55,9 +55,7 @@ class Running:
             "kind": "Config",
             "clusters": [{"name": self.name, "cluster": cluster}],
             "users": [{"name": "admin", "user": {"token": self.token}}],
-            "contexts": [
-                {"name": self.name, "context": {"cluster": self.name, "user": "admin"}}
-            ],
+            "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": "admin"}}],
             "current-context": self.name,
         }
         return yaml.safe_dump(config, sort_keys=False)
