@@ -97,8 +97,8 @@ class Child:
                 start_new_session=True,
                 preexec_fn=_die_with_parent(os.getpid()),
             )
-        self.pid_file.write_text(f"{self._popen.pid}\n")
         self._started, self._heard = time.monotonic(), None
+        write_pid(self.pid_file, self._popen.pid)
 
     def listen(self) -> None:
         """Take note of a sign of life; decide readiness."""
@@ -165,6 +165,13 @@ class Child:
                 return log.read().decode(errors="replace").splitlines()[-count:]
         except OSError:
             return []
+
+
+def write_pid(path: Path, pid: int) -> None:
+    """Write a pid file that nobody can find half-written."""
+    part = path.with_suffix(".pid-part")
+    part.write_text(f"{pid}\n")
+    part.replace(path)
 
 
 def open_log(path: Path) -> IO[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -13,8 +14,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO
 
-from gpucloud.supervisor.child import Child, Patience, Process
-from gpucloud.supervisor.leftovers import end_leftovers
+from gpucloud.supervisor.child import Child, Patience, Process, write_pid
+from gpucloud.supervisor.leftovers import StillThere, end_leftovers
 
 TICK = 0.1
 LOOK_SECONDS = 0.5
@@ -53,12 +54,15 @@ class Supervisor:
     # -- the folder --------------------------------------------------------------------------
 
     def __enter__(self) -> Supervisor:
-        for folder in (self.data, self.data / "run", self.data / "log"):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._take_lock()
-        for name in end_leftovers(self.data):
-            say(f"Ended {name}, left over from a run that was killed.")
-        (self.data / "run" / "supervisor.pid").write_text(f"{os.getpid()}\n")
+        try:
+            for folder in (self.data, self.data / "run", self.data / "log"):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._take_lock()
+            for name in end_leftovers(self.data):
+                say(f"Ended {name}, left over from a run that was killed.")
+            write_pid(self.data / "run" / "supervisor.pid", os.getpid())
+        except (OSError, StillThere) as error:
+            raise Refused(f"{self.data} cannot be used: {error}") from error
         self._beat()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
@@ -158,12 +162,16 @@ class Supervisor:
 
     def _look(self) -> None:
         for child in self.children:
-            if not child.running:
-                if time.monotonic() >= child.restart_at:
+            complaint = ""
+            if child.running:
+                child.listen()
+                complaint = child.complaint(self.patience)
+            elif time.monotonic() >= child.restart_at:
+                try:
                     child.start()
-                continue
-            child.listen()
-            if complaint := child.complaint(self.patience):
+                except (OSError, subprocess.SubprocessError) as error:
+                    complaint = f"did not start ({error})"
+            if complaint:
                 delay = child.bury()
                 say(f"{child.name} {complaint}; restart in {delay:g} s. See {child.log_file}")
 

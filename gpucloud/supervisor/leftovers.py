@@ -15,6 +15,10 @@ from pathlib import Path
 PROC = Path("/proc")
 
 
+class StillThere(Exception):
+    """A leftover that does not end, not even by SIGKILL."""
+
+
 def leftovers(data: Path) -> dict[int, str]:
     """Pid and name of every process of ours that still runs."""
     spared = _self_and_ancestors()
@@ -34,7 +38,7 @@ def end_leftovers(data: Path, seconds: float = 5.0) -> list[str]:
     while found := leftovers(data):
         if time.monotonic() > deadline:
             left = ", ".join(f"{name} ({pid})" for pid, name in sorted(found.items()))
-            raise RuntimeError(f"these processes of the last run do not end: {left}")
+            raise StillThere(f"these processes of the last run do not end: {left}")
         names |= set(found.values())
         for pid, name in found.items():
             _kill(pid, name, data)

@@ -148,3 +148,12 @@ def test_a_stranger_with_the_number_of_a_pid_file_is_spared(launch, tmp_path):
     finally:
         stranger.kill()
         stranger.wait()
+
+
+def test_a_folder_that_cannot_be_used_is_said_in_one_sentence(launch, tmp_path):
+    (tmp_path / "run").write_text("a file where a folder should be")
+    supervisor = launch("steady")
+    said = supervisor.communicate(timeout=15)[1]
+    assert supervisor.returncode == 1
+    assert "cannot be used" in said
+    assert "Traceback" not in said
