@@ -297,7 +297,7 @@ class Switch:
         for port in self.ports:
             carried = self._state["ports"][port]
             leaf: Tree = {"vlan": {str(v): {} for v in carried["vlans"]}}
-            if carried["vlans"] or self.ports[port].trunk:
+            if carried["access"] is None and (carried["vlans"] or self.ports[port].trunk):
                 leaf["untagged"] = carried["untagged"]
             else:
                 leaf["access"] = self.access_vlan(port)
