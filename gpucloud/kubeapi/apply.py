@@ -47,9 +47,11 @@ def _settle_conflicts(
 
 
 def _who(entry: Entry) -> str:
-    if entry.operation == "Apply":
-        return entry.manager
-    return f"{entry.manager} using {entry.operation.lower()}"
+    """As the API names a manager: the quoted name, and the door when it wrote through one."""
+    said = f'"{entry.manager}"'
+    if entry.subresource:
+        said += f' with subresource "{entry.subresource}"'
+    return said if entry.operation == "Apply" else f"{said} using {entry.operation}"
 
 
 def _merge(live: Any, intent: Any, types: ListTypes, path: Path) -> Any:

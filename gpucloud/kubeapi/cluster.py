@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from gpucloud.kubeapi import checks, deletion, errors, patches, watch
+from gpucloud.kubeapi import births, checks, deletion, errors, patches, watch
 from gpucloud.kubeapi.apply import apply
 from gpucloud.kubeapi.errors import Obj
 from gpucloud.kubeapi.fields import list_types
@@ -178,7 +178,9 @@ class Cluster:
         dry_run: bool, owned: Ownership | None = None,
     ) -> Obj:  # fmt: skip
         meta = new["metadata"]
-        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        for name in (
+            "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation",
+        ):  # fmt: skip
             meta.pop(name, None)
         meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
         meta.pop("managedFields", None)
@@ -186,7 +188,8 @@ class Cluster:
             meta["generation"] = 1
         if resource.has_status and not resource.status_on_create:
             new.pop("status", None)
-        deletion.prepare(resource, new)
+        births.prepare(resource, new)
+        births.tidy(resource, new)
         checks.with_defaults(new, resource.schema or {})
         checks.whole(resource, new)
         deletion.check_namespace(self, resource, namespace, str(meta["name"]))
@@ -282,6 +285,7 @@ class Cluster:
             why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: "
             raise errors.conflict(resource.id, name, why + was["uid"])
         new = self._through_door(resource, old, new, subresource)
+        births.tidy(resource, new)
         checks.with_defaults(new, resource.schema or {})
         checks.whole(resource, new)
         deletion.check_finalizers(resource, old, new)

@@ -32,36 +32,20 @@ class Options:
 DEFAULT = Options()
 
 
-def prepare(resource: Resource, new: Obj) -> None:
-    """What the API itself adds to an object at birth."""
-    if resource.id == NAMESPACES:
-        new["spec"] = {"finalizers": ["kubernetes"]}
-        new["status"] = {"phase": "Active"}
-        name = new["metadata"].get("name", "")
-        new["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
-    elif resource.id == "secrets":
-        new.setdefault("type", "Opaque")
-    elif resource.id == CRDS:
-        new["status"] = _established(new)
-
-
-def _established(crd: Obj) -> Obj:
-    conditions = [
-        {
-            "type": kind,
-            "status": "True",
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": crd["metadata"]["creationTimestamp"],
-        }
-        for kind, reason, message in (
-            ("NamesAccepted", "NoConflicts", "no conflicts found"),
-            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        )
-    ]
-    stored = [v["name"] for v in crd["spec"]["versions"] if v.get("storage")]
-    names = crd["spec"]["names"]
-    return {"conditions": conditions, "acceptedNames": names, "storedVersions": stored}
+def options(said: Obj, how: str = "", dry_run: bool = False) -> Options:
+    """From a DeleteOptions body; `how` is what the address says of propagation."""
+    wanted = said.get("preconditions") or {}
+    if said.get("orphanDependents"):
+        how = how or "Orphan"
+    how = how or said.get("propagationPolicy") or "Background"
+    if how not in ("Background", "Foreground", "Orphan"):
+        raise errors.bad_request(f"propagationPolicy: Unsupported value: {how!r}")
+    return Options(
+        propagation=how,
+        uid=str(wanted.get("uid") or ""),
+        version=str(wanted.get("resourceVersion") or ""),
+        dry_run=dry_run or "All" in (said.get("dryRun") or []),
+    )
 
 
 def check_namespace(cluster: Cluster, resource: Resource, namespace: str, name: str) -> None:

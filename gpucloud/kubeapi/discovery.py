@@ -53,19 +53,17 @@ def _rows(resource: Resource) -> list[Obj]:
         row["shortNames"] = list(resource.short_names)
     if resource.categories:
         row["categories"] = list(resource.categories)
-    below = [(name, ["create"]) for name in resource.subresources]
+    own = {"singularName": "", "namespaced": resource.namespaced, "kind": resource.kind}
+    rows = [row]
     if resource.has_status:
-        below.append(("status", ["get", "patch", "update"]))
-    return [row] + [
-        {
-            "name": f"{resource.plural}/{name}",
-            "singularName": "",
-            "namespaced": resource.namespaced,
-            "kind": resource.kind,
-            "verbs": verbs,
-        }
-        for name, verbs in below
-    ]
+        verbs = ["get", "patch", "update"]
+        rows.append(own | {"name": f"{resource.plural}/status", "verbs": verbs})
+    for name in resource.subresources:
+        listed = own | {"name": f"{resource.plural}/{name}", "verbs": ["create"]}
+        if name == "eviction":
+            listed |= {"group": "policy", "version": "v1", "kind": "Eviction"}
+        rows.append(listed)
+    return rows
 
 
 def version(git_version: str) -> Obj:

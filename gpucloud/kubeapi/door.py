@@ -276,20 +276,10 @@ def _patch(request: Request, body: Any) -> Patch:
 
 
 def _options(request: Request, body: Any) -> deletion.Options:
-    said = body if isinstance(body, dict) else {}
-    wanted = said.get("preconditions") or {}
-    how = request.query.get("propagationPolicy") or said.get("propagationPolicy") or "Background"
-    orphan = said.get("orphanDependents")
-    if orphan or request.flag("orphanDependents"):
+    how = request.query.get("propagationPolicy", "")
+    if request.flag("orphanDependents"):
         how = "Orphan"
-    if how not in ("Background", "Foreground", "Orphan"):
-        raise errors.bad_request(f"propagationPolicy: Unsupported value: {how!r}")
-    return deletion.Options(
-        propagation=how,
-        uid=str(wanted.get("uid") or ""),
-        version=str(wanted.get("resourceVersion") or ""),
-        dry_run=request.dry_run or "All" in (said.get("dryRun") or []),
-    )
+    return deletion.options(body if isinstance(body, dict) else {}, how, request.dry_run)
 
 
 def _one(resource: Resource, obj: Obj, shape: Accepted, include: str) -> Obj:

@@ -70,11 +70,11 @@ def apply_conflict(causes: list[tuple[str, str]]) -> ApiError:
     for manager, field in causes:
         owners.setdefault(manager, []).append(field)
     told = "; ".join(
-        f'conflict with "{manager}": {", ".join(fields)}' for manager, fields in owners.items()
+        f"conflict with {manager}: {', '.join(fields)}" for manager, fields in owners.items()
     )
     plural = "conflict" if len(causes) == 1 else "conflicts"
     listed = [
-        {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}"', "field": field}
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
         for manager, field in causes
     ]
     message = f"Apply failed with {len(causes)} {plural}: {told}"

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from gpucloud.kubeapi.errors import ApiError, Obj, bad_request, unsupported_media_type
+from gpucloud.kubeapi import protobuf
+from gpucloud.kubeapi.errors import ApiError, Obj, bad_request
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ class Request:
         """The body as JSON or YAML; None when there is none."""
         if not self.body:
             return None
-        if "protobuf" in self.media_type:
-            raise unsupported_media_type(["application/json", "application/yaml"])
+        if self.media_type == protobuf.MEDIA_TYPE:
+            return protobuf.read(self.body)
         try:
             if "yaml" in self.media_type:
                 return yaml.safe_load(self.body)

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from gpucloud.kubeapi.builtin import BUILTIN
 from gpucloud.kubeapi.cluster import Cluster, Write, Writer
+from gpucloud.kubeapi.eviction import evict
 from gpucloud.kubeapi.kinds import Registry
 from gpucloud.kubeapi.sqlite import SqliteStore
 from gpucloud.kubeapi.store import Key
@@ -94,15 +95,19 @@ class Clusters:
         folder.mkdir(parents=True, exist_ok=True)
         kept = self._access(name, folder)
         store = SqliteStore(folder / "objects.sqlite")
-        cluster = Cluster(store, Registry(BUILTIN), on_write=self._log(name))
+        cluster = Cluster(store, Registry(BUILTIN), self._log(name), {("pods", "eviction"): evict})
         self._furnish(cluster, name)
         access = Access(cluster, name, kept["token"], folder / "kubelets.json")
         version = self._rack["kubernetes"]["host_version" if name == HOST else "tenant_version"]
-        runner = web.AppRunner(application(cluster, access, version), access_log=None)
+        # Watchers stay connected for ever: they shall not hold up a stop, and one that went away
+        # shall be noticed before the next event.
+        runner = web.AppRunner(
+            application(cluster, access, version), access_log=None, shutdown_timeout=0.2,
+            handler_cancellation=True,
+        )  # fmt: skip
         await runner.setup()
         context = self._authority.server_context(folder / "server.pem", f"kube-{name}")
         port = port_of(kept["url"])
-        # Without a pause the connections of watchers would hold up every stop for a minute.
         site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=context)
         await site.start()
         running = Running(
