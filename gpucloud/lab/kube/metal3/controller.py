@@ -15,6 +15,8 @@ from gpucloud.lab.kube.metal3.jobs import Ironic
 from gpucloud.lab.kube.metal3.objects import Gone, Objects, Outdated
 from gpucloud.lab.kube.metal3.states import POLL, Failed, step
 
+JOB_STATES = ("inspecting", "provisioning", "deprovisioning")
+
 log = logging.getLogger("lab.metal3")
 
 
@@ -29,6 +31,8 @@ class Operator:
         note: Callable[[str, str, Any, Any], None],
     ) -> None:
         self.objects, self.ironic, self.speed, self.note = objects, ironic, speed, note
+        # BMO asks Ironic every ten seconds while a job runs; never less often than each second.
+        self.job_poll = min(POLL, max(10 / speed, 0.2))
         self.hosts: dict[str, dict[str, Any]] = {}
         self.wakes: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -118,7 +122,9 @@ class Operator:
         ):
             self.note(f"BareMetalHost/{key}", "error", None, host.status["errorMessage"])
         await self._save(host, raw)
-        return min(delay, POLL) if 0 < delay <= POLL else delay
+        if delay == POLL and host.state in JOB_STATES:
+            return self.job_poll
+        return delay
 
     def backoff(self, count: int) -> float:
         """Seconds to the next attempt: one to two minutes, doubled per failure, scaled."""
