@@ -41,7 +41,7 @@ def test_it_answers_only_to_its_password_and_keeps_nothing(valkey: Child, tmp_pa
     assert server.config_get("save")["save"] == ""
     assert server.config_get("bind")["bind"] == "127.0.0.1"
     with pytest.raises(redis.AuthenticationError):
-        redis.Redis(port=server.connection_pool.connection_kwargs["port"]).ping()
+        redis.Redis("127.0.0.1", server.connection_pool.connection_kwargs["port"]).ping()
     assert url.split(":")[2].split("@")[0] not in Path(f"/proc/{valkey.pid}/cmdline").read_text()
 
 
