@@ -21,7 +21,7 @@ from gpucloud.live.fragments import registry  # noqa: E402
 # A topic named twice must stop the start, not the first page.
 registry()
 sockets = CookieMiddleware(
-    URLRouter([path("live/", LiveConsumer.as_asgi()), re_path(r"", nowhere)])
+    URLRouter([path("live/", LiveConsumer.as_asgi()), re_path(r"", nowhere)])  # type: ignore[arg-type]
 )
 application = ProtocolTypeRouter(
     {"http": pages, "websocket": AllowedHostsOriginValidator(sockets)}

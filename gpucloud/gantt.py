@@ -70,19 +70,14 @@ class Gantt:
         if not runs:
             return None
         plan, expected = _plan(spans, now) if ended is None else ([], None)
-        last = max(
+        last: datetime = max(
             [ended or now, *(end for _, _, end in plan), *(end for _, end, _ in runs if end)]
         )
         axis = _Axis.around(min(start for start, _, _ in runs), last)
         rows = [Row(span.name, _bars(axis, span, plan, ended or now)) for span in spans]
-        return cls(
-            axis.ticks,
-            axis.labels(),
-            _moments(axis, now, ended, expected),
-            rows,
-            _sentence(axis, spans),
-            expected,
-        )
+        moments = _moments(axis, now, ended, expected)
+        hours = [hour for hour in axis.labels() if not any(_covers(m, hour) for m in moments)]
+        return cls(axis.ticks, hours, moments, rows, _sentence(axis, spans), expected)
 
 
 @dataclass(frozen=True)
@@ -160,6 +155,12 @@ def _moments(
     if expected and axis.at(expected) - axis.at(now) > 12:
         marks.append(Mark(words(expected, "ready"), axis.at(expected), "expected"))
     return marks
+
+
+def _covers(moment: Mark, hour: Mark) -> bool:
+    """Whether a moment's words would lie over an hour's: they are centred, near the end right-aligned."""
+    before, after = (15, 4) if moment.end else (9, 9)
+    return -before < hour.at - moment.at < after
 
 
 def _sentence(axis: _Axis, spans: Sequence[Span]) -> str:

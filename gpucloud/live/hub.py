@@ -283,7 +283,11 @@ class Hub:
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.append(task)
-        task.add_done_callback(lambda done: done in self.tasks and self.tasks.remove(done))
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        if task in self.tasks:
+            self.tasks.remove(task)
 
     async def _look_again(self) -> None:
         while True:

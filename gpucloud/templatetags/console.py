@@ -285,3 +285,10 @@ def dressed(field: BoundField) -> SafeString:
 def pattern(text: str) -> str:
     """The text as a regular expression for an input's `pattern`."""
     return re.escape(text)
+
+
+@register.filter
+def pair(text: str) -> tuple[str, str]:
+    """A literal state in a template: `"Ready:good"|pair`."""
+    label, _, tone = text.rpartition(":")
+    return label, tone

@@ -1,0 +1,157 @@
+"""Moving a server's ports between segments, always through quarantine, read back after each change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from gpucloud.drivers import DriverError, Progress
+from inventory.models import Interface, Server
+from network.drivers import AttachSpec, PortRef
+from network.models import Attachment, Fabric, Link, Segment
+from network.services.segments import driver_of, role_segment, spec_of
+
+
+def plan_interfaces(server: Server, roles: Iterable[str]) -> list[Interface]:
+    """The server's ports in a NIC plan (all of them when the plan is empty); NO_CABLE_PLAN when one has no cable."""
+    wanted = set(roles)
+    ports = [one for one in server.interfaces.select_related("link__fabric")
+             if not wanted or wanted & set(one.roles)]
+    loose = [one.name for one in ports if not hasattr(one, "link")]
+    if loose or not ports:
+        raise DriverError(
+            f"{server} has no cable recorded for {', '.join(loose) or 'any port of the NIC plan'}.",
+            code="NO_CABLE_PLAN",
+            permanent=True,
+            hint="Record the cable on the server's page.",
+        )
+    return ports
+
+
+def boot_only(server: Server, roles: Iterable[str]) -> list[Interface]:
+    """Boot ports outside of the NIC plan: they go to quarantine while a tenant has the server."""
+    wanted = set(roles)
+    return [one for one in server.interfaces.select_related("link__fabric")
+            if "boot" in one.roles and wanted and not wanted & set(one.roles) and hasattr(one, "link")]
+
+
+def fabrics_of(ports: Iterable[Interface]) -> list[Fabric]:
+    return list({one.link.fabric_id: one.link.fabric for one in ports}.values())
+
+
+def move(ports: list[Interface], target: Segment, claim_uid: UUID | None, ref: str = "") -> Progress:
+    """One look at a move of these access ports to `target`: quarantine first, then the target; one change at a time.
+
+    Done only when every port was read back in `target`. No moment has a port in two tenants, because the port
+    is read back in quarantine before the target is asked for. `ref` carries the fabric's id of a running change.
+    """
+    fabric = target.fabric
+    driver = driver_of(fabric)
+    quarantine = role_segment(fabric, Segment.Role.QUARANTINE)
+    refs = {one.pk: PortRef(one.link.switch, one.link.port) for one in ports}
+    seen = _read(fabric, ports)
+    there = [one for one in ports if seen[one.pk]["access"] == target.vlan and not seen[one.pk]["tagged"]]
+    if len(there) == len(ports):
+        _note(ports, target, claim_uid, seen, applied=True)
+        return Progress(True, f"{_names(ports)} read back in {target} (VLAN {target.vlan}).",
+                        evidence={"after": _evidence(ports, seen)})
+    isolated = [one for one in ports if seen[one.pk]["access"] == quarantine.vlan and not seen[one.pk]["tagged"]]
+    if target.pk != quarantine.pk and len(isolated) + len(there) == len(ports):
+        _note(ports, target, claim_uid, seen, applied=False)
+        specs = tuple(AttachSpec(refs[one.pk], spec_of(target)) for one in ports)
+        change = driver.attach(specs, _ref(ref, "attach"))
+        stage = f"attaching {_names(ports)} to {target} (VLAN {target.vlan})"
+        kind = "attach"
+    else:
+        specs = tuple(AttachSpec(refs[one.pk], spec_of(quarantine)) for one in ports)
+        change = driver.attach(specs, _ref(ref, "quarantine"))
+        stage = f"taking {_names(ports)} to quarantine (VLAN {quarantine.vlan})"
+        kind = "quarantine"
+        _note(ports, None, None, seen, applied=False)
+    before = {"before": _evidence(ports, seen)} if kind == "quarantine" and target.pk != quarantine.pk else {}
+    if change.done:
+        after = _read(fabric, ports)
+        wrong = [one for one in ports
+                 if after[one.pk]["access"] != (target.vlan if kind == "attach" else quarantine.vlan)]
+        if wrong:
+            expected = target.vlan if kind == "attach" else quarantine.vlan
+            raise DriverError(
+                f"The switch applied the change, but {_names(wrong)} reads VLAN "
+                f"{', '.join(str(after[one.pk]['access']) for one in wrong)} instead of {expected}.",
+                code="PORT_MISMATCH",
+            )
+        trail = {f"in_{kind}": _evidence(ports, after)}
+        return Progress(False, f"Read back after {stage}.", "", 0.05, evidence={**before, **trail})
+    return Progress(False, f"The switch is {stage}.", f"{kind}:{change.ref}", change.wait, evidence=before)
+
+
+def to_quarantine(ports: list[Interface], ref: str = "") -> Progress:
+    """Take ports to quarantine and read them back there."""
+    fabric = ports[0].link.fabric
+    return move(ports, role_segment(fabric, Segment.Role.QUARANTINE), None, ref)
+
+
+def read_back(ports: list[Interface], target: Segment) -> dict[str, Any]:
+    """Read the ports now; PORT_MISMATCH unless all are in `target` and nowhere else. Returns the evidence."""
+    seen = _read(target.fabric, ports)
+    wrong = [one for one in ports if seen[one.pk]["access"] != target.vlan or seen[one.pk]["tagged"]]
+    if wrong:
+        raise DriverError(
+            f"{_names(wrong)} should be in {target} (VLAN {target.vlan}) and reads VLAN "
+            f"{', '.join(str(seen[one.pk]['access']) for one in wrong)}.",
+            code="PORT_MISMATCH",
+        )
+    return {"ports": _evidence(ports, seen), "segment": target.name, "vlan": target.vlan}
+
+
+def _ref(ref: str, kind: str) -> str:
+    have, _, inner = ref.partition(":")
+    return inner if have == kind else ""
+
+
+def _read(fabric: Fabric, ports: list[Interface]) -> dict[int, dict[str, Any]]:
+    seen = driver_of(fabric).ports(tuple(PortRef(one.link.switch, one.link.port) for one in ports))
+    found: dict[int, dict[str, Any]] = {}
+    for one, port in zip(ports, seen, strict=True):
+        found[one.pk] = {"access": port.access, "tagged": list(port.tagged)}
+        Link.objects.filter(pk=one.link.pk).update(
+            seen_vlan=port.access, seen_tagged=list(port.tagged), seen_at=Now()
+        )
+    return found
+
+
+def _evidence(ports: list[Interface], seen: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"interface": one.name, "switch": one.link.switch, "port": one.link.port, "roles": one.roles,
+         "vlan": seen[one.pk]["access"], "tagged": seen[one.pk]["tagged"]}
+        for one in ports
+    ]
+
+
+def _note(ports: list[Interface], target: Segment | None, claim_uid: UUID | None,
+          seen: dict[int, dict[str, Any]], applied: bool) -> None:
+    """Bring the Attachment rows in line: the old access ends, the new one is wanted, then applied."""
+    with transaction.atomic():
+        for one in ports:
+            rows = Attachment.objects.filter(interface=one, mode="access").exclude(state="gone")
+            stale = rows.exclude(segment=target) if target else rows
+            stale.update(state="gone", observed=False, observed_at=Now(), rev=F("rev") + 1)
+            if target is None:
+                continue
+            state = "applied" if applied else "applying"
+            fields = {"state": state, "observed": applied, "observed_at": Now(), "evidence": seen[one.pk],
+                      "claim_uid": claim_uid}
+            same = rows.filter(segment=target)
+            if same.filter(state=state, observed=applied).exists():
+                same.update(observed_at=Now(), evidence=seen[one.pk])
+            elif not same.update(**fields, rev=F("rev") + 1):
+                Attachment.objects.create(interface=one, segment=target, mode="access", since=Now(), **fields)
+
+
+def _names(ports: list[Interface]) -> str:
+    return ", ".join(f"{one.link.switch} {one.link.port}" for one in ports)
