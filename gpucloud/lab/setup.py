@@ -58,7 +58,8 @@ def open_doors(data: Path, wanted: dict[str, str]) -> dict[str, str]:
 
 
 def _free_ports(count: int, taken: Iterable[int]) -> list[int]:
-    avoid, found = set(taken), []
+    avoid = set(taken)
+    found: list[int] = []
     candidates = list(range(FIRST_PORT, LAST_PORT))
     random.SystemRandom().shuffle(candidates)
     for port in candidates:

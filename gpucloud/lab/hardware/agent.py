@@ -17,6 +17,8 @@ from typing import Any
 import aiohttp
 
 import gpucloud
+from gpucloud.lab.hardware.disks import Disk
+from gpucloud.lab.hardware.inventory import what_linux_sees
 from gpucloud.lab.hardware.machine import Machine, Outcome, Phase
 from gpucloud.lab.hardware.proxy import AgentProxy
 from gpucloud.lab.place import write_atomically, write_json
@@ -92,6 +94,9 @@ class AgentRun:
         self.config = config
         self.folder = machine.world.folder / "machines" / machine.server.name
         self._stamps: dict[str, int] = {}
+        self._images: dict[str, str | None] = {}
+        self._markers: dict[str, str | None] = {}
+        self._shown: Json | None = None
 
     async def until_it_ends(self) -> Outcome:
         self._lay_out()
@@ -101,6 +106,7 @@ class AgentRun:
         )
         async with proxy.listening() as port, self._process(port) as process:
             while process.returncode is None:
+                self._show_hardware()
                 self._look_at_disks()
                 if self._wants_power_off():
                     break
@@ -116,52 +122,45 @@ class AgentRun:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         write_atomically(self.folder / "agent.json", json.dumps(self.config), 0o600)
-        write_json(self.folder / "machine.json", self.describe())
-        self._stamps = {disk.drive.name: _stamp(disk.path) for disk in self._disks()}
+        self._show_hardware()
+        disks = self.machine.server.all_disks()
+        self._stamps = {disk.drive.name: _stamp(disk.path) for disk in disks}
+        self._images = {disk.drive.name: _image(disk) for disk in disks}
+        self._markers = {disk.drive.name: disk.marker() for disk in disks}
 
-    def describe(self) -> Json:
+    def _show_hardware(self) -> None:
+        """Faults and pulled drives take effect at once, also while the agent runs."""
+        seen = self._describe()
+        if seen != self._shown:
+            write_json(self.folder / "machine.json", seen)
+            self._shown = seen
+
+    def _describe(self) -> Json:
         """machine.json: what the fake hardware layer shows to the agent."""
         server = self.machine.server
-        facts = server.facts
+        seen = what_linux_sees(server)
+        fake = {disk.drive.name: self._fake(disk) for disk in server.seen_disks()}
         return {
-            "uuid": facts.uuid,
-            "serial": facts.serial,
-            "vendor": facts.vendor,
-            "model": facts.model,
-            "macs": [nic.mac for nic in facts.nics],
-            "drives": [
-                {
-                    "name": disk.drive.name,
-                    "serial": disk.drive.serial,
-                    "model": disk.drive.model,
-                    "capacity_bytes": disk.drive.capacity_bytes,
-                    "protocol": disk.drive.protocol,
-                    "path": str(disk.path),
-                    "verbs": self._verbs(disk.drive.name),
-                    "seconds": WIPE_SECONDS / self.machine.world.speed,
-                }
-                for disk in server.seen_disks()
-            ],
-            "gpus": [
-                {
-                    "model": gpu.model,
-                    "serial": gpu.serial,
-                    "uuid": gpu.uuid,
-                    "slot": gpu.slot,
-                    "memory_bytes": gpu.memory_bytes,
-                }
-                for gpu in facts.gpus
-            ],
+            **{key: seen[key] for key in ("uuid", "serial", "vendor", "model", "gpus")},
+            "macs": [nic["mac"] for nic in seen["nics"]],
+            "drives": [{**drive, **fake[drive["name"]]} for drive in seen["drives"]],
         }
 
-    def _verbs(self, drive: str) -> dict[str, str]:
+    def _fake(self, disk: Disk) -> Json:
+        """How a drive behaves: where its bytes are and what its erase commands do."""
         server = self.machine.server
         result = "ok"
         if server.faults.get("wipe_does_nothing"):
             result = "nothing"
-        if server.wipe_fails_on(drive):
+        if server.wipe_fails_on(disk.drive.name):
             result = "fail"
-        return dict.fromkeys(("sanitize", "format", "overwrite"), result)
+        is_nvme = disk.drive.protocol == "NVMe"
+        verbs = ("sanitize", "format") if is_nvme else ("secure_erase",)
+        return {
+            "path": str(disk.path),
+            "verbs": dict.fromkeys((*verbs, "overwrite"), result),
+            "seconds": WIPE_SECONDS / self.machine.world.speed,
+        }
 
     @contextlib.asynccontextmanager
     async def _process(self, proxy_port: int) -> AsyncIterator[asyncio.subprocess.Process]:
@@ -199,16 +198,25 @@ class AgentRun:
     def _wants_power_off(self) -> bool:
         return (self.folder / "poweroff").exists()
 
-    def _disks(self) -> list[Any]:
-        return self.machine.server.all_disks()
-
     def _look_at_disks(self) -> None:
         """Write down what really happened to the bytes, whatever the agent reports."""
-        for disk in self._disks():
+        for disk in self.machine.server.all_disks():
             name, stamp = disk.drive.name, _stamp(disk.path)
-            if self._stamps.get(name) != stamp and disk.is_blank():
-                self.machine.act("disk", None, "wiped", part=name)
-                self._stamps[name] = stamp
+            if self._stamps[name] == stamp:
+                continue
+            self._stamps[name] = stamp
+            before, self._images[name] = self._images[name], _image(disk)
+            if disk.is_blank():
+                self.machine.act("disk", self._markers[name], "wiped", part=name)
+                self._markers[name] = None
+            elif self._images[name] not in (None, before):
+                self.machine.act("image", before, self._images[name], part=name)
+                self.machine.has_installed()
+
+
+def _image(disk: Disk) -> str | None:
+    header = disk.boot_header()
+    return str(header["sha256"]) if header else None
 
 
 def _stamp(path: Path) -> int:

@@ -88,13 +88,16 @@ class Machine:
         task.add_done_callback(self._presses.discard)
 
     async def _pressed(self, kind: str, actor: str) -> None:
+        await self.world.wait(POWER_SECONDS)
+        if kind == "GracefulShutdown":
+            life = self._life
+            if not self.is_on or self.phase not in LISTENING:
+                return
+            await self.world.wait(SHUTDOWN_SECONDS)
+            if self._life is not life:
+                return
         async with self._lock:
-            await self.world.wait(POWER_SECONDS)
-            if kind == "GracefulShutdown":
-                if not self.is_on or self.phase not in LISTENING:
-                    return
-                await self.world.wait(SHUTDOWN_SECONDS)
-            if kind in ("ForceOff", "GracefulShutdown", "ForceRestart") and self.is_on:
+            if kind != "On" and self.is_on:
                 await self._end()
                 self._power("Off", actor)
             if kind in ("On", "ForceRestart") and not self.is_on:

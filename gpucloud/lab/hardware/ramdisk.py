@@ -11,6 +11,7 @@ import aiohttp
 
 from gpucloud.lab.acts import now
 from gpucloud.lab.hardware.disks import Disk
+from gpucloud.lab.hardware.inventory import what_linux_sees
 from gpucloud.lab.hardware.machine import Machine, Outcome, Phase
 
 Json = dict[str, Any]
@@ -95,7 +96,7 @@ class Ramdisk:
         except JobFailed as failure:
             result |= {"ok": False, "error": str(failure)}
         self.machine.detail = f"{kind} {'done' if result['ok'] else 'failed'}"
-        await self._insist("result", {"node": self.node, **result})
+        await self._insist("result", {"node": self.node, **result}, final=(400, 409))
 
     # Talking to Ironic.
 
@@ -104,28 +105,25 @@ class Ramdisk:
         facts = self.server.facts
         return await self._insist("lookup", {"mac": facts.boot_nic.mac, "uuid": facts.uuid})
 
-    async def _insist(self, verb: str, body: Json) -> Json:
+    async def _insist(self, verb: str, body: Json, final: tuple[int, ...] = ()) -> Json:
+        """Ask until Ironic takes it; a status in `final` says that asking again is no use."""
         while True:
-            answer = await self._post(verb, body)
-            if answer is not None:
+            status, answer = await self._post(verb, body)
+            if status in (200, 204, *final):
                 return answer
             await self.world.wait(RETRY_SECONDS, at_least=SHORTEST_RETRY)
 
-    async def _post(self, verb: str, body: Json) -> Json | None:
-        """The answer, or None when Ironic was not reached or did not take it."""
+    async def _post(self, verb: str, body: Json) -> tuple[int, Json]:
+        """Status and answer; status 0 when Ironic was not reached."""
         if not self.world.in_provisioning(self.server.facts.boot_nic):
-            return None
+            return 0, {}
         url = f"{self.world.doors['ironic']}/v1/{verb}"
         try:
             async with self.world.http.post(url, json=body) as answer:
-                if answer.status == 204:
-                    return {}
-                if answer.status == 200:
-                    content: Json = await answer.json()
-                    return content
-                return None
+                content: Json = await answer.json() if answer.status == 200 else {}
+                return answer.status, content
         except (aiohttp.ClientError, TimeoutError, ValueError):
-            return None
+            return 0, {}
 
     async def _heartbeat(self, stage: str, percent: int, message: str) -> None:
         self.machine.detail = f"{stage} {percent} %"
@@ -138,7 +136,7 @@ class Ramdisk:
     async def _inspect(self, job: Json) -> Json:
         await self._heartbeat("inspect", 0, "Collecting the inventory.")
         await self.world.wait(INSPECT_SECONDS)
-        return inventory(self.machine, self.lease)
+        return what_linux_sees(self.server, str(self.lease.get("ip") or ""))
 
     async def _clean(self, job: Json) -> Json:
         """Ironic's metadata cleaning: destroys partition tables, leaves the data (no wipe)."""
@@ -277,49 +275,3 @@ def _object(value: Any) -> Any:
         return json.loads(value)
     except ValueError as error:
         raise JobFailed(f"network or meta data is not JSON: {error}") from error
-
-
-def inventory(machine: Machine, lease: Json) -> Json:
-    """What the ramdisk finds, in the words of Ironic's inspection inventory."""
-    facts = machine.server.facts
-    return {
-        "hostname": facts.name,
-        "system_uuid": facts.uuid,
-        "system_vendor": {
-            "manufacturer": facts.vendor,
-            "product_name": facts.model,
-            "serial_number": facts.serial,
-            "firmware": {"vendor": facts.vendor, "version": facts.bios_version},
-        },
-        "cpu": {
-            "architecture": "x86_64",
-            "count": sum(processor.threads for processor in facts.processors),
-            "model_name": facts.processors[0].model if facts.processors else "",
-            "frequency": "2100.0",
-            "flags": ["aes", "avx512f", "vmx"],
-        },
-        "memory": {"physical_mb": facts.memory_gib * 1024},
-        "boot": {"current_boot_mode": "uefi", "pxe_interface": facts.boot_nic.mac},
-        "interfaces": [
-            {
-                "name": nic.name,
-                "mac_address": nic.mac,
-                "ipv4_address": lease.get("ip") if nic is facts.boot_nic else None,
-                "has_carrier": True,
-                "speed_mbps": nic.speed_mbps,
-                "lldp": {"system_name": nic.switch, "port_id": nic.port},
-            }
-            for nic in facts.nics
-        ],
-        "disks": [
-            {
-                "name": f"/dev/{disk.drive.name}",
-                "model": disk.drive.model,
-                "serial": disk.drive.serial,
-                "size": disk.drive.capacity_bytes,
-                "rotational": disk.drive.media == "HDD",
-                "protocol": disk.drive.protocol,
-            }
-            for disk in machine.server.seen_disks()
-        ],
-    }

@@ -206,7 +206,8 @@ def power(bmc: Bmc) -> Json:
 def thermal(bmc: Bmc) -> Json:
     """The older schema, which clients still read."""
     path = f"{bmc.chassis}/Thermal"
-    temperatures, fans = [], []
+    temperatures: list[Json] = []
+    fans: list[Json] = []
     for name, kind, value, _ in _readings(bmc):
         target = {"Temperature": temperatures, "Rotational": fans}.get(kind)
         if target is None:
