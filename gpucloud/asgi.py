@@ -15,6 +15,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from channels.sessions import CookieMiddleware  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
+from gpucloud.engine.beat import start_beat  # noqa: E402
 from gpucloud.live.consumer import LiveConsumer, nowhere  # noqa: E402
 from gpucloud.live.fragments import registry  # noqa: E402
 
@@ -26,3 +27,4 @@ sockets = CookieMiddleware(
 application = ProtocolTypeRouter(
     {"http": pages, "websocket": AllowedHostsOriginValidator(sockets)}
 )
+start_beat()

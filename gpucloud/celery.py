@@ -1,4 +1,6 @@
-"""The Celery app: queues engine (threads) and bulk (prefork); messages are nudges with ids, never state."""
+"""The Celery app: queues engine (threads) and bulk (prefork); messages are nudges with ids, never
+state.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import worker_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gpucloud.settings")
 
@@ -15,11 +17,17 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["gpucloud", "inventory", "network", "tenants", "provisioning"])
 
 
-@worker_ready.connect
+@worker_init.connect
 def _beat(**_: Any) -> None:
-    """Say that this worker lives, to the supervisor by file and to pages by the Heartbeat table."""
+    """Say to the supervisor that this worker lives, even while it waits for Redis."""
     from gpucloud.engine.beat import start_beat
-    from gpucloud.engine.heartbeat import start_heartbeat
 
     start_beat()
+
+
+@worker_ready.connect
+def _heartbeat(**_: Any) -> None:
+    """Say on the pages that this worker takes work."""
+    from gpucloud.engine.heartbeat import start_heartbeat
+
     start_heartbeat()
