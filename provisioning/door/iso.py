@@ -52,11 +52,10 @@ def build(volume: str, files: Sequence[File]) -> tuple[bytes, dict[str, int]]:
 
 def _primary(volume: str, sectors: int, root: int, table_l: int, table_m: int) -> bytes:
     """The primary volume descriptor, field after field as ECMA-119 section 8.4 lists them."""
-    text = lambda value, size: value.encode("ascii").ljust(size)  # noqa: E731
     parts = [
         b"\x01CD001\x01\0",
-        text("", 32),
-        text(volume, 32),
+        _text("", 32),
+        _text(volume, 32),
         bytes(8),
         _both32(sectors),
         bytes(32),
@@ -64,8 +63,8 @@ def _primary(volume: str, sectors: int, root: int, table_l: int, table_m: int) -
         _both32(10),
         struct.pack("<II", table_l, 0) + struct.pack(">II", table_m, 0),
         _record(b"\0", root, SECTOR, True),
-        text("", 128) + text("", 128) + text("", 128) + text("GPUCLOUD", 128),
-        text("", 37) * 3,
+        _text("", 3 * 128) + _text("GPUCLOUD", 128),
+        _text("", 3 * 37),
         LONG_MOMENT + LONG_MOMENT + NO_MOMENT + LONG_MOMENT,
         b"\x01\0",
     ]
@@ -86,6 +85,10 @@ def _record(identifier: bytes, sector: int, size: int, directory: bool) -> bytes
         + identifier
         + padding
     )
+
+
+def _text(value: str, size: int) -> bytes:
+    return value.encode("ascii").ljust(size)
 
 
 def _both32(value: int) -> bytes:

@@ -10,7 +10,7 @@ CALLERS = 10_000
 
 
 class Bucket:
-    """Up to `burst` at once and `per_second` on average, per caller; oldest callers are forgotten."""
+    """Up to `burst` at once, `per_second` on average, per caller; oldest callers are forgotten."""
 
     def __init__(
         self, burst: float, per_second: float, clock: Callable[[], float] = time.monotonic

@@ -1,8 +1,8 @@
 """The agent's boot media: one fixed image, its reserved area filled for each key on the fly.
 
 The image carries the agent's code as AGENT.ZIP and the reserved area as AGENT.CFG. It serves a
-ramdisk that brings its own Python and is not bootable by itself: a bootable ISO with an AGENT.CFG of
-the same shape takes its place where it lies in $GPUCLOUD_DATA as agent.iso.
+ramdisk that brings its own Python and is not bootable by itself: a bootable ISO with an AGENT.CFG
+of the same shape takes its place where it lies in $GPUCLOUD_DATA as agent.iso.
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ def application() -> web.Application:
 async def serve(host: str, port: int, tls: ssl.SSLContext) -> None:
     """Serve until cancelled; calls that are under way are answered first."""
     # No access log: its lines would hold boot keys.
-    runner = web.AppRunner(application(), access_log=None, keepalive_timeout=15)
+    runner = web.AppRunner(application(), access_log=None, keepalive_timeout=15, shutdown_timeout=3)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, ssl_context=tls, shutdown_timeout=3).start()
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
         log.info("the door listens on %s:%s", host, port)
         await asyncio.Event().wait()
     finally:
