@@ -1,10 +1,12 @@
-"""History: one Event per change, inserted in the change's transaction, and the live pages told after commit."""
+"""History: one Event per change, inserted in the change's transaction, and the live pages told
+after commit.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gpucloud.live import publish
+from gpucloud.live.publish import publish
 from gpucloud.models import Event
 
 KINDS = {
@@ -42,7 +44,10 @@ def record(
     data: dict[str, Any] | None = None,
     tenant: Any = None,
 ) -> Event:
-    """Insert the history row of a change; call it inside the change's transaction. Never put a secret in `data`."""
+    """Insert the history row of a change;
+
+    call it inside the change's transaction. Never put a secret in `data`.
+    """
     event = Event.objects.create(
         actor=actor,
         kind=kind_of(row),

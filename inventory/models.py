@@ -1,4 +1,6 @@
-"""What we own: sites, racks, servers, their BMCs, ports, GPUs, drives, and the records of their wipes."""
+"""What we own: sites, racks, servers, their BMCs, ports, GPUs, drives, and the records of their
+wipes.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ class Rack(Base):
 
 
 class KubernetesConnection(Base):
-    """A way to a Kubernetes API that we drive (Metal3, the tenant platform); the kubeconfig is in the vault."""
+    """A way to a Kubernetes API that we drive (Metal3, the tenant platform);
+
+    the kubeconfig is in the vault.
+    """
 
     name = models.CharField(max_length=63, unique=True, validators=[name_validator])
     namespace = models.CharField(max_length=63, default="default")
@@ -83,7 +88,9 @@ class Server(Base):
     code = models.CharField(max_length=48, blank=True)
     problem = models.TextField(blank=True)
     labels = models.JSONField(default=dict, blank=True)
-    rack = models.ForeignKey(Rack, null=True, blank=True, on_delete=models.PROTECT, related_name="servers")
+    rack = models.ForeignKey(
+        Rack, null=True, blank=True, on_delete=models.PROTECT, related_name="servers"
+    )
     slot = models.PositiveSmallIntegerField(null=True, blank=True)
 
     system_uuid = models.CharField(max_length=36, blank=True)
@@ -111,7 +118,11 @@ class Server(Base):
 
     # Where the server's engine keeps it, e.g. connection "host", engine_id "default/bare-metal-2".
     connection = models.ForeignKey(
-        KubernetesConnection, null=True, blank=True, on_delete=models.PROTECT, related_name="servers"
+        KubernetesConnection,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="servers",
     )
     engine_id = models.CharField(max_length=130, blank=True)
     engine_state = models.CharField(max_length=60, blank=True)
@@ -119,7 +130,8 @@ class Server(Base):
     engine_problem_code = models.CharField(max_length=48, blank=True)
     engine_at = models.DateTimeField(null=True, blank=True)
 
-    # The provisioning address (CIDR) and its annotations' values: kept across claims, repaired when stripped.
+    # The provisioning address (CIDR) and its annotations' values: kept across claims, repaired when
+    # stripped.
     provisioning_address = models.CharField(max_length=50, blank=True)
     provisioning_gateway = models.CharField(max_length=45, blank=True)
     provisioning_dns = models.CharField(max_length=200, blank=True)
@@ -129,22 +141,31 @@ class Server(Base):
     class Meta:
         ordering = ["name"]
         constraints = [
-            models.UniqueConstraint(fields=["name"], condition=~Q(state="retired"), name="server_live_name"),
             models.UniqueConstraint(
-                Lower("system_uuid"), condition=~Q(state="retired") & ~Q(system_uuid=""), name="server_uuid"
+                fields=["name"], condition=~Q(state="retired"), name="server_live_name"
             ),
             models.UniqueConstraint(
-                "vendor", "serial", condition=~Q(state="retired") & ~Q(serial=""), name="server_serial"
+                Lower("system_uuid"),
+                condition=~Q(state="retired") & ~Q(system_uuid=""),
+                name="server_uuid",
+            ),
+            models.UniqueConstraint(
+                "vendor",
+                "serial",
+                condition=~Q(state="retired") & ~Q(serial=""),
+                name="server_serial",
             ),
             models.UniqueConstraint(
                 fields=["connection", "engine_id"],
                 condition=~Q(state="retired") & ~Q(engine_id=""),
                 name="server_engine_id",
             ),
-            # The clean gate: a server is on offer only when its last tenancy was wiped. A trigger on both
+            # The clean gate: a server is on offer only when its last tenancy was wiped. A trigger
+            # on both
             # databases adds that the passing record exists and covers the inventory's drives.
             models.CheckConstraint(
-                condition=~Q(state="available") | Q(clean_tenancy=F("tenancy")), name="server_clean_gate"
+                condition=~Q(state="available") | Q(clean_tenancy=F("tenancy")),
+                name="server_clean_gate",
             ),
         ]
         indexes = [models.Index(fields=["state"], name="server_state")]
@@ -166,12 +187,16 @@ class BmcManager(models.Manager["Bmc"]):
 
 
 class Bmc(Base):
-    """How the server's power is switched and read: exactly one door. Credentials are in the vault."""
+    """How the server's power is switched and read:
+
+    exactly one door. Credentials are in the vault.
+    """
 
     server = models.OneToOneField(Server, on_delete=models.CASCADE, related_name="bmc")
     driver = models.CharField(max_length=16)
     config = models.JSONField(default=dict, blank=True)
-    # Canonical address, e.g. https://10.0.0.5:443/redfish/v1/Systems/1; with it a metal3 BMC is also read directly.
+    # Canonical address, e.g. https://10.0.0.5:443/redfish/v1/Systems/1; with it a metal3 BMC is
+    # also read directly.
     address = models.CharField(max_length=300, blank=True)
     certificate = models.CharField(max_length=64, blank=True)
     checked = models.DateTimeField(null=True, blank=True)
@@ -202,7 +227,9 @@ class Interface(Base):
 
     ROLES = ("boot", "tenant", "fabric", "storage")
 
-    server = models.ForeignKey(Server, null=True, blank=True, on_delete=models.CASCADE, related_name="interfaces")
+    server = models.ForeignKey(
+        Server, null=True, blank=True, on_delete=models.CASCADE, related_name="interfaces"
+    )
     shared_endpoint = models.ForeignKey(
         SharedEndpoint, null=True, blank=True, on_delete=models.CASCADE, related_name="interfaces"
     )
@@ -262,7 +289,10 @@ class Drive(Base):
 
 
 class WipeRecord(Base):
-    """The evidence that the drives of one tenancy hold nothing any more; never changed after it is written."""
+    """The evidence that the drives of one tenancy hold nothing any more;
+
+    never changed after it is written.
+    """
 
     class Kind(models.TextChoices):
         VERIFIED = "verified", "Verified by our agent"
@@ -274,7 +304,9 @@ class WipeRecord(Base):
     kind = models.CharField(max_length=10, choices=Kind)
     passed = models.BooleanField()
     drives = models.JSONField(default=list)
-    drive_serials = models.JSONField(default=list, help_text="sorted serials, compared with the inventory's")
+    drive_serials = models.JSONField(
+        default=list, help_text="sorted serials, compared with the inventory's"
+    )
     report = models.JSONField(default=dict)
     code = models.CharField(max_length=48, blank=True)
     actor = models.CharField(max_length=150)
@@ -282,15 +314,17 @@ class WipeRecord(Base):
     started = models.DateTimeField(null=True)
     ended = models.DateTimeField(null=True)
     # Filled when records are signed; until then a page shows "unsigned".
-    signature = models.TextField(null=True)
-    key_id = models.CharField(max_length=64, null=True)
-    previous_hash = models.CharField(max_length=64, null=True)
+    signature = models.TextField(null=True)  # noqa: DJ001
+    key_id = models.CharField(max_length=64, null=True)  # noqa: DJ001
+    previous_hash = models.CharField(max_length=64, null=True)  # noqa: DJ001
 
     class Meta:
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["server", "tenancy"], condition=Q(passed=True), name="wipe_one_pass_per_tenancy"
+                fields=["server", "tenancy"],
+                condition=Q(passed=True),
+                name="wipe_one_pass_per_tenancy",
             )
         ]
 

@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce, Greatest, Now
 
 from gpucloud import history, vault
 from gpucloud.engine.steps import look_now
-from gpucloud.live import publish
+from gpucloud.live.publish import publish
 from inventory.models import Server
 from provisioning.models import AgentRun, Operation
 

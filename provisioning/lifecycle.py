@@ -12,7 +12,9 @@ CLAIM = Lifecycle(
         "fail": Verb(("pending", "provisioning"), "failed", "{name} stopped."),
         "retry": Verb(("failed",), "provisioning", "{name} is tried again."),
         "retry unbound": Verb(("failed",), "pending", "{name} is tried again."),
-        "release": Verb(("pending", "provisioning", "ready", "failed"), "releasing", "{name} is being released."),
+        "release": Verb(
+            ("pending", "provisioning", "ready", "failed"), "releasing", "{name} is being released."
+        ),
         "let go": Verb(("pending", "failed", "releasing"), "gone", "{name} is gone."),
     },
     tones={

@@ -1,4 +1,7 @@
-"""How a wish becomes a machine: providers, node types, images, claims, operations, and their one-time keys."""
+"""How a wish becomes a machine:
+
+providers, node types, images, claims, operations, and their one-time keys.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,11 @@ class NodeProvider(Base):
     driver = models.CharField(max_length=16)
     config = models.JSONField(default=dict, blank=True)
     connection = models.ForeignKey(
-        "inventory.KubernetesConnection", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+        "inventory.KubernetesConnection",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
     )
     properties = models.JSONField(default=dict, blank=True)
     checked = models.DateTimeField(null=True, blank=True)
@@ -50,7 +57,9 @@ class OSImage(Base):
     display_name = models.CharField(max_length=100, blank=True)
     url = models.URLField(max_length=500)
     checksum = models.CharField(max_length=128)
-    checksum_type = models.CharField(max_length=6, choices=ChecksumType, default=ChecksumType.SHA256)
+    checksum_type = models.CharField(
+        max_length=6, choices=ChecksumType, default=ChecksumType.SHA256
+    )
     format = models.CharField(max_length=8, choices=Format, default=Format.QCOW2)
 
     class Meta:
@@ -64,10 +73,12 @@ class OSImage(Base):
 
 
 class NodeType(Base):
-    """An orderable shape of one provider; `name` is the short one, the full one is `<provider>.<type>`.
+    """An orderable shape of one provider; `name` is the short one, the full one is
+    `<provider>.<type>`.
 
-    `selector` is a map of labels a server must carry. `sku` is {"gpu_model": …, "gpu_count": n}. `nic_plan` lists the
-    NIC roles a claim moves onto the tenant's segment. `post_seconds` is the longest POST of this hardware.
+    `selector` is a map of labels a server must carry. `sku` is {"gpu_model": …, "gpu_count":
+    n}. `nic_plan` lists the NIC roles a claim moves onto the tenant's segment. `post_seconds`
+    is the longest POST of this hardware.
     """
 
     provider = models.ForeignKey(NodeProvider, on_delete=models.PROTECT, related_name="node_types")
@@ -82,7 +93,9 @@ class NodeType(Base):
     nic_plan = models.JSONField(default=list, blank=True)
     post_seconds = models.PositiveIntegerField(default=600)
     wipe_policy = models.CharField(max_length=8, default="verified")
-    image = models.ForeignKey(OSImage, null=True, blank=True, on_delete=models.PROTECT, related_name="node_types")
+    image = models.ForeignKey(
+        OSImage, null=True, blank=True, on_delete=models.PROTECT, related_name="node_types"
+    )
 
     class Meta:
         ordering = ["full_name"]
@@ -108,7 +121,10 @@ class NodeClaimQuerySet(models.QuerySet["NodeClaim"]):
         return self.filter(tenant__memberships__user=user).distinct()
 
     def live(self) -> Self:
-        """Claims that hold, or may come to hold, a server: all but `gone` (a failed one still holds)."""
+        """Claims that hold, or may come to hold, a server:
+
+        all but `gone` (a failed one still holds).
+        """
         return self.exclude(state=NodeClaim.State.GONE)
 
 
@@ -136,15 +152,23 @@ class NodeClaim(Base):
     code = models.CharField(max_length=48, blank=True)
     problem = models.TextField(blank=True)
     cluster = models.ForeignKey(
-        "tenants.TenantCluster", null=True, blank=True, on_delete=models.PROTECT, related_name="claims"
+        "tenants.TenantCluster",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="claims",
     )
     pool = models.ForeignKey(
         "tenants.NodePool", null=True, blank=True, on_delete=models.SET_NULL, related_name="claims"
     )
     pool_name = models.CharField(max_length=40, blank=True)
     node_type = models.ForeignKey(NodeType, on_delete=models.PROTECT, related_name="claims")
-    image = models.ForeignKey(OSImage, null=True, blank=True, on_delete=models.PROTECT, related_name="claims")
-    server = models.ForeignKey(Server, null=True, blank=True, on_delete=models.PROTECT, related_name="claims")
+    image = models.ForeignKey(
+        OSImage, null=True, blank=True, on_delete=models.PROTECT, related_name="claims"
+    )
+    server = models.ForeignKey(
+        Server, null=True, blank=True, on_delete=models.PROTECT, related_name="claims"
+    )
     tenancy = models.PositiveIntegerField(null=True, blank=True)
     selection = models.JSONField(default=dict, blank=True)
     labels = models.JSONField(default=dict, blank=True)
@@ -162,9 +186,13 @@ class NodeClaim(Base):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            models.UniqueConstraint(fields=["tenant", "name"], condition=~Q(state="gone"), name="claim_live_name"),
             models.UniqueConstraint(
-                fields=["server"], condition=~Q(state="gone") & Q(server__isnull=False), name="claim_one_per_server"
+                fields=["tenant", "name"], condition=~Q(state="gone"), name="claim_live_name"
+            ),
+            models.UniqueConstraint(
+                fields=["server"],
+                condition=~Q(state="gone") & Q(server__isnull=False),
+                name="claim_one_per_server",
             ),
         ]
         indexes = [models.Index(fields=["state", "node_type"], name="claim_state")]
@@ -177,7 +205,10 @@ class NodeClaim(Base):
 
 
 class Operation(Base):
-    """A running plan on one server, optionally for a claim; its steps are Step rows of kind `operation`."""
+    """A running plan on one server, optionally for a claim;
+
+    its steps are Step rows of kind `operation`.
+    """
 
     class Kind(models.TextChoices):
         CLAIM = "claim", "Provisioning"
@@ -193,8 +224,12 @@ class Operation(Base):
 
     kind = models.CharField(max_length=8, choices=Kind)
     state = models.CharField(max_length=10, choices=State, default=State.ACTIVE)
-    claim = models.ForeignKey(NodeClaim, null=True, blank=True, on_delete=models.CASCADE, related_name="operations")
-    server = models.ForeignKey(Server, null=True, blank=True, on_delete=models.PROTECT, related_name="operations")
+    claim = models.ForeignKey(
+        NodeClaim, null=True, blank=True, on_delete=models.CASCADE, related_name="operations"
+    )
+    server = models.ForeignKey(
+        Server, null=True, blank=True, on_delete=models.PROTECT, related_name="operations"
+    )
     actor = models.CharField(max_length=150, blank=True)
     code = models.CharField(max_length=48, blank=True)
     problem = models.TextField(blank=True)
@@ -204,14 +239,17 @@ class Operation(Base):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            # A failed operation holds no server: its claim does, and a retry makes the same operation active again.
+            # A failed operation holds no server: its claim does, and a retry makes the same
+            # operation active again.
             models.UniqueConstraint(
                 fields=["server"],
                 condition=Q(state="active") & Q(server__isnull=False),
                 name="operation_one_active_per_server",
             ),
             models.UniqueConstraint(
-                fields=["claim"], condition=Q(state="active") & Q(claim__isnull=False), name="operation_one_per_claim"
+                fields=["claim"],
+                condition=Q(state="active") & Q(claim__isnull=False),
+                name="operation_one_per_claim",
             ),
         ]
 
@@ -220,9 +258,14 @@ class Operation(Base):
 
 
 class BootstrapToken(Base):
-    """The public half of a claim's join token: which one, for how long. The secret half is in user data only."""
+    """The public half of a claim's join token:
 
-    claim = models.OneToOneField(NodeClaim, on_delete=models.CASCADE, related_name="bootstrap_token")
+    which one, for how long. The secret half is in user data only.
+    """
+
+    claim = models.OneToOneField(
+        NodeClaim, on_delete=models.CASCADE, related_name="bootstrap_token"
+    )
     token_id = models.CharField(max_length=16)
     expires = models.DateTimeField()
     revoked = models.DateTimeField(null=True, blank=True)
@@ -232,7 +275,10 @@ class BootstrapToken(Base):
 
 
 class AgentRun(Base):
-    """One boot of our agent for one operation: its one-time key (as digest), its session, and what it reported."""
+    """One boot of our agent for one operation:
+
+    its one-time key (as digest), its session, and what it reported.
+    """
 
     operation = models.ForeignKey(Operation, on_delete=models.CASCADE, related_name="agent_runs")
     verb = models.CharField(max_length=8)
@@ -252,7 +298,9 @@ class AgentRun(Base):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            models.UniqueConstraint(fields=["operation"], condition=Q(closed=False), name="agent_run_one_open"),
+            models.UniqueConstraint(
+                fields=["operation"], condition=Q(closed=False), name="agent_run_one_open"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,7 @@
-"""The plan of an operation: which leases it needs, what each step does, and what its ends mean for claim and server."""
+"""The plan of an operation:
+
+which leases it needs, what each step does, and what its ends mean for claim and server.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from gpucloud.drivers import DriverError, Progress
-from gpucloud.live import publish
+from gpucloud.live.publish import publish
 from gpucloud.models import Step
 from inventory.lifecycle import SERVER
 from inventory.models import Server
@@ -28,8 +31,12 @@ class OperationPlan:
     def load(self, uid: UUID) -> Operation | None:
         return (
             Operation.objects.select_related(
-                "claim__node_type__provider__connection", "claim__cluster__segment__fabric", "claim__tenant",
-                "claim__image", "claim__server", "server__connection",
+                "claim__node_type__provider__connection",
+                "claim__cluster__segment__fabric",
+                "claim__tenant",
+                "claim__image",
+                "claim__server",
+                "server__connection",
             )
             .filter(uid=uid, state=Operation.State.ACTIVE)
             .first()
@@ -37,7 +44,8 @@ class OperationPlan:
 
     def leases(self, owner: Operation, step: Step) -> list[str]:
         if owner.server is None:
-            # Not bound yet: claims of one type choose one after the other, so that the oldest is served first.
+            # Not bound yet: claims of one type choose one after the other, so that the oldest is
+            # served first.
             assert owner.claim is not None
             return [f"server:type-{owner.claim.node_type_id}"]
         wanted = [f"server:{owner.server.uid}"]
@@ -70,12 +78,20 @@ class OperationPlan:
         if owner.kind == Operation.Kind.CLAIM:
             assert owner.claim is not None
             owner.claim.refresh_from_db()
-            CLAIM.move(owner.claim, "ready", "engine", f"{owner.claim} is ready on {owner.server}.", ready_at=Now())
+            CLAIM.move(
+                owner.claim,
+                "ready",
+                "engine",
+                f"{owner.claim} is ready on {owner.server}.",
+                ready_at=Now(),
+            )
             self._cluster(owner)
         elif owner.kind == Operation.Kind.RELEASE:
             assert owner.claim is not None
             owner.claim.refresh_from_db()
-            let_go(owner.claim, "engine", f"{owner.claim} is gone; {owner.server} is on offer again.")
+            let_go(
+                owner.claim, "engine", f"{owner.claim} is gone; {owner.server} is on offer again."
+            )
         elif owner.kind == Operation.Kind.INSPECT:
             self._inspected(owner)
 
@@ -87,19 +103,39 @@ class OperationPlan:
         server.refresh_from_db()
         if server.state == Server.State.ENROLLED and server.clean_tenancy == server.tenancy:
             SERVER.move(server, "offer", owner.actor)
-        elif owner.data.get("declare_blank") and server.state == Server.State.ENROLLED and server.tenancy == 1:
+        elif (
+            owner.data.get("declare_blank")
+            and server.state == Server.State.ENROLLED
+            and server.tenancy == 1
+        ):
             declare_blank(server, owner.actor, server.name)
 
     def on_failed(self, owner: Operation, step: Step, error: DriverError) -> None:
-        """The claim or server says what stopped; nothing is let go: a failed claim still holds its server."""
+        """The claim or server says what stopped;
+
+        nothing is let go: a failed claim still holds its server.
+        """
         owner.refresh_from_db()
-        OPERATION.move(owner, "fail", "engine", f"{step.name.capitalize()} stopped: {error.message}",
-                       code=error.code, problem=error.message, ended=Now())
+        OPERATION.move(
+            owner,
+            "fail",
+            "engine",
+            f"{step.name.capitalize()} stopped: {error.message}",
+            code=error.code,
+            problem=error.message,
+            ended=Now(),
+        )
         if owner.kind == Operation.Kind.CLAIM:
             assert owner.claim is not None
             owner.claim.refresh_from_db()
-            CLAIM.move(owner.claim, "fail", "engine", f"{step.name.capitalize()} stopped: {error.message}",
-                       code=error.code, problem=error.message)
+            CLAIM.move(
+                owner.claim,
+                "fail",
+                "engine",
+                f"{step.name.capitalize()} stopped: {error.message}",
+                code=error.code,
+                problem=error.message,
+            )
             self._cluster(owner)
             return
         if owner.claim_id:
@@ -110,16 +146,28 @@ class OperationPlan:
         if server is not None:
             server.refresh_from_db()
             if SERVER.may(server.state, "fail"):
-                SERVER.move(server, "fail", "engine", f"{step.name.capitalize()} of {server} stopped: {error.message}",
-                            code=error.code, problem=error.message)
+                SERVER.move(
+                    server,
+                    "fail",
+                    "engine",
+                    f"{step.name.capitalize()} of {server} stopped: {error.message}",
+                    code=error.code,
+                    problem=error.message,
+                )
         self._tell(owner)
 
     def on_alarm(self, owner: Operation, step: Step) -> None:
         from gpucloud import history
 
         subject = owner.claim or owner.server
-        history.record(subject, "alarm", "engine", f"{subject} waits longer than usual in {step.name}.",
-                       code=step.code, tenant=getattr(subject, "tenant", None))
+        history.record(
+            subject,
+            "alarm",
+            "engine",
+            f"{subject} waits longer than usual in {step.name}.",
+            code=step.code,
+            tenant=getattr(subject, "tenant", None),
+        )
 
     def _cluster(self, owner: Operation) -> None:
         from gpucloud.engine.steps import look_now

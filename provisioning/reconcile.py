@@ -1,4 +1,6 @@
-"""Pools into claims: the wish of every pool against its live claims; pure difference first, then apply."""
+"""Pools into claims: the wish of every pool against its live claims; pure difference first, then
+apply.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,16 @@ from provisioning.services import claims
 from tenants.models import NodePool
 
 log = logging.getLogger(__name__)
-# Claims are made as soon as the control plane is being brought up: their servers install while it deploys.
+# Claims are made as soon as the control plane is being brought up: their servers install while it
+# deploys.
 CLAIMABLE = ("available", "connected", "ready", "changing")
 
 
 def difference(wanted: int, live: list[str]) -> int:
-    """How many claims to make (positive) or to release (negative). `live` are the claims' states."""
+    """How many claims to make (positive) or to release (negative).
+
+    `live` are the claims' states.
+    """
     return wanted - sum(1 for state in live if state != "releasing")
 
 
@@ -42,29 +48,43 @@ def _settle(pool: NodePool) -> None:
         return
     with transaction.atomic():
         # The pool's row is the lock: two sweeps at once would otherwise both see one claim too few.
-        if not NodePool.objects.filter(pk=pool.pk, cluster__state__in=CLAIMABLE).update(rev=F("rev") + 1):
+        if not NodePool.objects.filter(pk=pool.pk, cluster__state__in=CLAIMABLE).update(
+            rev=F("rev") + 1
+        ):
             return
         pool.refresh_from_db()
         live = list(pool.claims.live().order_by("pk"))
         more = difference(pool.quantity, [c.state for c in live])
         for _ in range(more):
-            claims.request(pool.cluster.asked_by or "engine", pool.cluster.tenant, pool.node_type,
-                           cluster=pool.cluster, pool=pool)
+            claims.request(
+                pool.cluster.asked_by or "engine",
+                pool.cluster.tenant,
+                pool.node_type,
+                cluster=pool.cluster,
+                pool=pool,
+            )
     for claim in _surplus(live, -more):
         claims.release(claim, "engine")
 
 
 def _surplus(live: list[NodeClaim], count: int) -> list[NodeClaim]:
-    """Whom to let go when a pool shrinks: those without a server first, then failed ones, then the newest."""
+    """Whom to let go when a pool shrinks:
+
+    those without a server first, then failed ones, then the newest.
+    """
     order = {"pending": 0, "failed": 1, "provisioning": 2, "ready": 3}
     held = [c for c in live if c.state != "releasing"]
     return sorted(held, key=lambda c: (order[c.state], -c.pk))[: max(0, count)]
 
 
 def wake_waiting() -> None:
-    """A server may be free: everybody who waits for capacity looks now, oldest first by their place."""
+    """A server may be free: everybody who waits for capacity looks now, oldest first by their
+    place.
+    """
     waiting = Operation.objects.filter(state="active", kind="claim", server=None)
     uids = list(waiting.order_by("pk").values_list("uid", flat=True))
-    Step.objects.filter(kind="operation", owner_uid__in=uids, current=True).update(next_try_at=Now(), nudged=None)
+    Step.objects.filter(kind="operation", owner_uid__in=uids, current=True).update(
+        next_try_at=Now(), nudged=None
+    )
     for uid in uids[:50]:
         nudge("operation", uid)

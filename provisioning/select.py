@@ -1,4 +1,4 @@
-"""Selection, pure: candidates and predicates in, the chosen server and the whole explanation out."""
+"""Selection, pure: candidates and predicates in, the chosen server and the explanation out."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Selection:
-    """`chosen` is the uid or ''; `considered` holds every server of the provider with each check's verdict."""
+    """`chosen` is the uid or '';
+
+    `considered` holds every server of the provider with each check's verdict.
+    """
 
     chosen: str
     considered: tuple[Considered, ...]
@@ -72,15 +75,42 @@ def checks_of(one: Candidate, wanted: Wanted) -> tuple[Check, ...]:
     free = one.state == "available" and not one.held_by and not one.active_operation
     return (
         Check(f"Labels {selector}", label, "Match" if label else "No match"),
-        Check("Free", free, "Free" if free else (f"Held by {one.held_by}" if one.held_by else one.state.capitalize())),
-        Check("In service", not (one.maintenance or one.quarantined),
-              "Quarantined" if one.quarantined else "Maintenance" if one.maintenance else "In service"),
+        Check(
+            "Free",
+            free,
+            "Free"
+            if free
+            else (f"Held by {one.held_by}" if one.held_by else one.state.capitalize()),
+        ),
+        Check(
+            "In service",
+            not (one.maintenance or one.quarantined),
+            "Quarantined"
+            if one.quarantined
+            else "Maintenance"
+            if one.maintenance
+            else "In service",
+        ),
         Check("Wiped", one.clean, "Clean" if one.clean else "Not wiped since its last tenant"),
-        Check("Cabled", one.cabled, "All ports" if one.cabled else "A port of the NIC plan has no cable"),
-        Check("Address", one.provisioning_address, "Has one" if one.provisioning_address else "No provisioning address"),
+        Check(
+            "Cabled",
+            one.cabled,
+            "All ports" if one.cabled else "A port of the NIC plan has no cable",
+        ),
+        Check(
+            "Address",
+            one.provisioning_address,
+            "Has one" if one.provisioning_address else "No provisioning address",
+        ),
         Check("Engine", not one.refused, one.refused or "Ready"),
-        Check("Healthy", one.health.lower() not in ("critical", "warning"), one.health or "Not read"),
-        Check("Not avoided", one.name not in wanted.avoid, "Avoided" if one.name in wanted.avoid else "–"),
+        Check(
+            "Healthy", one.health.lower() not in ("critical", "warning"), one.health or "Not read"
+        ),
+        Check(
+            "Not avoided",
+            one.name not in wanted.avoid,
+            "Avoided" if one.name in wanted.avoid else "–",
+        ),
     )
 
 
@@ -95,7 +125,10 @@ def score_of(one: Candidate, wanted: Wanted) -> int:
 
 
 def select(candidates: list[Candidate], wanted: Wanted) -> Selection:
-    """Choose the highest score among those that pass every check; equal scores by name, so that it is repeatable."""
+    """Choose the highest score among those that pass every check;
+
+    equal scores by name, so that it is repeatable.
+    """
     considered: list[tuple[Candidate, tuple[Check, ...], int | None]] = []
     for one in candidates:
         checks = checks_of(one, wanted)
@@ -105,7 +138,13 @@ def select(candidates: list[Candidate], wanted: Wanted) -> Selection:
     best = min(fits, key=lambda row: (-(row[2] or 0), row[0].name), default=None)
     rows = sorted(
         considered,
-        key=lambda row: (row is not best, row[2] is None, -(row[2] or 0), not row[1][0].passed, row[0].name),
+        key=lambda row: (
+            row is not best,
+            row[2] is None,
+            -(row[2] or 0),
+            not row[1][0].passed,
+            row[0].name,
+        ),
     )
     return Selection(
         best[0].uid if best else "",

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from gpucloud.lifecycle import Lifecycle, Verb
 
-PHASES = ("network", "scheduling", "creating-namespace", "deploying", "available", "connected", "ready")
+PHASES = (
+    "network",
+    "scheduling",
+    "creating-namespace",
+    "deploying",
+    "available",
+    "connected",
+    "ready",
+)
 LIVE = ("requested", *PHASES, "changing", "failed")
 
 CLUSTER = Lifecycle(
     kind="cluster",
     verbs={
         **{
-            # A retry may go back over phases that were passed: each is entered from any phase before it.
-            f"enter {phase}": Verb(("requested", "failed", *PHASES), phase, "{name}: " + phase.replace("-", " ") + ".")
+            # A retry may go back over phases that were passed: each is entered from any phase
+            # before it.
+            f"enter {phase}": Verb(
+                ("requested", "failed", *PHASES), phase, "{name}: " + phase.replace("-", " ") + "."
+            )
             for phase in PHASES
         },
         "change": Verb(("ready",), "changing", "{name} is being changed."),
@@ -35,6 +46,15 @@ CLUSTER = Lifecycle(
         "deleting": "busy",
         "gone": "neutral",
     },
-    in_flight=("requested", "network", "scheduling", "creating-namespace", "deploying", "available", "connected",
-               "changing", "deleting"),
+    in_flight=(
+        "requested",
+        "network",
+        "scheduling",
+        "creating-namespace",
+        "deploying",
+        "available",
+        "connected",
+        "changing",
+        "deleting",
+    ),
 )

@@ -69,7 +69,11 @@ class ControlPlane(Base):
     driver = models.CharField(max_length=24)
     config = models.JSONField(default=dict, blank=True)
     connection = models.ForeignKey(
-        "inventory.KubernetesConnection", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+        "inventory.KubernetesConnection",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
     )
 
     def __str__(self) -> str:
@@ -77,7 +81,10 @@ class ControlPlane(Base):
 
 
 class ClusterTemplate(Base):
-    """A versioned recipe with typed parameters; `body` is vcluster.yaml as data with `{"$parameter": key}` places."""
+    """A versioned recipe with typed parameters;
+
+    `body` is vcluster.yaml as data with `{"$parameter": key}` places.
+    """
 
     name = models.CharField(max_length=63, validators=[name_validator])
     version = models.PositiveIntegerField(default=1)
@@ -86,14 +93,18 @@ class ClusterTemplate(Base):
     parameters = models.JSONField(default=list)
     body = models.JSONField(default=dict)
     chart_version = models.CharField(max_length=32)
-    control_plane = models.ForeignKey(ControlPlane, on_delete=models.PROTECT, related_name="templates")
+    control_plane = models.ForeignKey(
+        ControlPlane, on_delete=models.PROTECT, related_name="templates"
+    )
     latest = models.BooleanField(default=True)
 
     class Meta:
         ordering = ["name", "-version"]
         constraints = [
             models.UniqueConstraint(fields=["name", "version"], name="template_version"),
-            models.UniqueConstraint(fields=["name"], condition=Q(latest=True), name="template_latest"),
+            models.UniqueConstraint(
+                fields=["name"], condition=Q(latest=True), name="template_latest"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -140,7 +151,9 @@ class TenantCluster(Base):
     problem = models.TextField(blank=True)
     template = models.ForeignKey(ClusterTemplate, on_delete=models.PROTECT, related_name="clusters")
     parameters = models.JSONField(default=dict)
-    segment = models.ForeignKey(Segment, null=True, blank=True, on_delete=models.PROTECT, related_name="clusters")
+    segment = models.ForeignKey(
+        Segment, null=True, blank=True, on_delete=models.PROTECT, related_name="clusters"
+    )
     node_endpoint = models.CharField(max_length=80, blank=True)
     client_endpoint = models.CharField(max_length=200, blank=True)
     ca_hash = models.CharField(max_length=80, blank=True)
@@ -154,9 +167,13 @@ class TenantCluster(Base):
     class Meta:
         ordering = ["tenant", "name"]
         constraints = [
-            models.UniqueConstraint(fields=["tenant", "name"], condition=~Q(state="gone"), name="cluster_live_name"),
             models.UniqueConstraint(
-                fields=["segment"], condition=~Q(state="gone") & Q(segment__isnull=False), name="cluster_segment"
+                fields=["tenant", "name"], condition=~Q(state="gone"), name="cluster_live_name"
+            ),
+            models.UniqueConstraint(
+                fields=["segment"],
+                condition=~Q(state="gone") & Q(segment__isnull=False),
+                name="cluster_segment",
             ),
         ]
 
@@ -181,7 +198,9 @@ class NodePool(Base):
     cluster = models.ForeignKey(TenantCluster, on_delete=models.CASCADE, related_name="pools")
     name = models.CharField(max_length=40, validators=[name_validator])
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.STATIC)
-    node_type = models.ForeignKey("provisioning.NodeType", on_delete=models.PROTECT, related_name="pools")
+    node_type = models.ForeignKey(
+        "provisioning.NodeType", on_delete=models.PROTECT, related_name="pools"
+    )
     quantity = models.PositiveIntegerField(default=0)
     minimum = models.PositiveIntegerField(default=0)
     maximum = models.PositiveIntegerField(default=0)

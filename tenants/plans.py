@@ -1,4 +1,7 @@
-"""The plan of a tenant cluster: network first, the control plane's phases, and the same backwards for deletion."""
+"""The plan of a tenant cluster:
+
+network first, the control plane's phases, and the same backwards for deletion.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from django.db.models.functions import Now
 
 from gpucloud import vault
 from gpucloud.drivers import DriverError, Progress
-from gpucloud.live import publish
+from gpucloud.live.publish import publish
 from gpucloud.models import Step
 from inventory.models import SharedEndpoint
 from network.models import Fabric
@@ -68,7 +71,13 @@ class ClusterPlan:
         if conditions:
             TenantCluster.objects.filter(pk=owner.pk).update(conditions=conditions)
         if step.name == "ready":
-            CLUSTER.move(owner, "enter ready", "engine", f"The control plane of {owner} is ready.", ready_at=Now())
+            CLUSTER.move(
+                owner,
+                "enter ready",
+                "engine",
+                f"The control plane of {owner} is ready.",
+                ready_at=Now(),
+            )
         self.on_looked(owner, step)
 
     def on_finished(self, owner: TenantCluster) -> None:
@@ -79,22 +88,39 @@ class ClusterPlan:
             segments.free_addresses(owner.uid)
 
     def on_failed(self, owner: TenantCluster, step: Step, error: DriverError) -> None:
-        CLUSTER.move(owner, "fail", "engine", f"{step.name.capitalize()} stopped: {error.message}",
-                     code=error.code, problem=error.message)
+        CLUSTER.move(
+            owner,
+            "fail",
+            "engine",
+            f"{step.name.capitalize()} stopped: {error.message}",
+            code=error.code,
+            problem=error.message,
+        )
 
     def on_alarm(self, owner: TenantCluster, step: Step) -> None:
         from gpucloud import history
 
-        history.record(owner, "alarm", "engine", f"{owner} waits longer than usual in {step.name}.", code=step.code)
+        history.record(
+            owner,
+            "alarm",
+            "engine",
+            f"{owner} waits longer than usual in {step.name}.",
+            code=step.code,
+        )
 
 
 def _network(cluster: TenantCluster, step: Step) -> Progress:
-    """The segment on the fabric, the shared endpoints' trunk, the attachment on the host side; each read back."""
+    """The segment on the fabric, the shared endpoints' trunk, the attachment on the host side;
+
+    each read back.
+    """
     segment = cluster.segment or _make_segment(cluster)
     on_fabric = segments.ensure(segment, "engine")
     if not on_fabric.done:
         return on_fabric
-    for endpoint in SharedEndpoint.objects.filter(interfaces__link__fabric=segment.fabric).distinct():
+    for endpoint in SharedEndpoint.objects.filter(
+        interfaces__link__fabric=segment.fabric
+    ).distinct():
         carried = segments.trunk(segment, endpoint, "engine")
         if not carried.done:
             return carried
@@ -107,20 +133,31 @@ def _network(cluster: TenantCluster, step: Step) -> Progress:
         return host
     return Progress(
         True,
-        f"Segment {segment} (VLAN {segment.vlan}) is on {segment.fabric}, the shared endpoints carry it; "
+        f"Segment {segment} (VLAN {segment.vlan}) is on {segment.fabric}, the shared "
+        "endpoints carry it; "
         f"node endpoint {cluster.node_endpoint}.",
         host.ref,
-        evidence={"segment": segment.name, "vlan": segment.vlan, "node_endpoint": cluster.node_endpoint},
+        evidence={
+            "segment": segment.name,
+            "vlan": segment.vlan,
+            "node_endpoint": cluster.node_endpoint,
+        },
     )
 
 
 def _make_segment(cluster: TenantCluster) -> Any:
     fabric = Fabric.objects.order_by("pk").first()
     if fabric is None:
-        raise DriverError("There is no fabric to make a segment on.", code="NO_SEGMENT", permanent=True)
+        raise DriverError(
+            "There is no fabric to make a segment on.", code="NO_SEGMENT", permanent=True
+        )
     made = fabric.segments.filter(made_for=cluster.uid).exclude(state="gone").first()
     segment = made or segments.create(
-        "engine", fabric, f"{cluster.tenant.name}-{cluster.name}"[:63], tenant=cluster.tenant, made_for=cluster.uid,
+        "engine",
+        fabric,
+        f"{cluster.tenant.name}-{cluster.name}"[:63],
+        tenant=cluster.tenant,
+        made_for=cluster.uid,
         host_bridge="br0",
     )
     TenantCluster.objects.filter(pk=cluster.pk, segment=None).update(segment=segment)
@@ -138,7 +175,9 @@ def _phase(cluster: TenantCluster, step: Step) -> Progress:
     if conditions := seen.evidence.get("conditions"):
         TenantCluster.objects.filter(pk=cluster.pk).update(conditions=conditions)
     if not (seen.done or at >= phases.index(step.name)):
-        return Progress(False, seen.detail, seen.ref, min(seen.wait, 2.0), seen.percent, seen.evidence)
+        return Progress(
+            False, seen.detail, seen.ref, min(seen.wait, 2.0), seen.percent, seen.evidence
+        )
     if step.name == "available":
         keep_access(cluster)
     return Progress(True, seen.detail, seen.ref, evidence=seen.evidence)
@@ -155,21 +194,33 @@ def _release_nodes(cluster: TenantCluster) -> Progress:
             release(claim, "engine")
     left = cluster.claims.exclude(state="gone").count()
     if left:
-        return Progress(False, f"{left} of {cluster.claims.count()} nodes are still on their way home.", wait=5)
-    return Progress(True, "All nodes have gone home." if live or cluster.claims.exists() else "There were no nodes.")
+        return Progress(
+            False, f"{left} of {cluster.claims.count()} nodes are still on their way home.", wait=5
+        )
+    return Progress(
+        True,
+        "All nodes have gone home." if live or cluster.claims.exists() else "There were no nodes.",
+    )
 
 
 def _remove_network(cluster: TenantCluster) -> Progress:
-    """Trunk off, segment off the fabric when it was made for this cluster; network is undone last."""
+    """Trunk off, segment off the fabric when it was made for this cluster;
+
+    network is undone last.
+    """
     segment = cluster.segment
     if segment is None:
         return Progress(True, "There was no network to undo.")
-    for endpoint in SharedEndpoint.objects.filter(interfaces__link__fabric=segment.fabric).distinct():
+    for endpoint in SharedEndpoint.objects.filter(
+        interfaces__link__fabric=segment.fabric
+    ).distinct():
         off = segments.trunk(segment, endpoint, "engine", on=False)
         if not off.done:
             return off
     if segment.made_for != cluster.uid:
-        return Progress(True, f"Segment {segment} is {cluster.tenant}'s and stays; nobody is in it.")
+        return Progress(
+            True, f"Segment {segment} is {cluster.tenant}'s and stays; nobody is in it."
+        )
     TenantCluster.objects.filter(pk=cluster.pk).update(node_endpoint="")
     return segments.remove(segment, "engine")
 

@@ -1,7 +1,8 @@
 """Cluster templates: typed parameters checked, and the body rendered as data, never as joined text.
 
-A body is JSON in which `{"$parameter": key}` stands for a parameter's value and `{"$cluster": path}` for a fact of
-the cluster (`name`, `tenant`, `namespace`, `endpoint`, `segment.gateway_cidr`, `nad`).
+A body is JSON in which `{"$parameter": key}` stands for a parameter's value and `{"$cluster":
+path}` for a fact of the cluster (`name`, `tenant`, `namespace`, `endpoint`, `segment.gateway_cidr`,
+`nad`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def clean(template: ClusterTemplate, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters with defaults filled in; Invalid names each that is unknown, missing or of a wrong type."""
+    """Return the parameters with defaults filled in;
+
+    Invalid names each that is unknown, missing or of a wrong type.
+    """
     known = {one["key"]: one for one in template.parameters}
     errors: dict[str, list[str]] = {
-        f"parameters.{key}": [f"This template has no such parameter. It has: {', '.join(known) or 'none'}."]
+        f"parameters.{key}": [
+            f"This template has no such parameter. It has: {', '.join(known) or 'none'}."
+        ]
         for key in given
         if key not in known
     }
@@ -52,7 +58,10 @@ def clean(template: ClusterTemplate, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def render(body: Any, parameters: dict[str, Any], facts: dict[str, Any]) -> Any:
-    """Replace the places of a body by values, keeping their types; a place without a value drops its key."""
+    """Replace the places of a body by values, keeping their types;
+
+    a place without a value drops its key.
+    """
     if isinstance(body, dict):
         if set(body) == {"$parameter"}:
             return parameters.get(body["$parameter"])

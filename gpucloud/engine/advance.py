@@ -1,4 +1,6 @@
-"""advance(): take the leases, run the current step once, record what was seen, decide when to look again."""
+"""advance(): take the leases, run the current step once, record what was seen, decide when to look
+again.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def advance(kind: str, uid: UUID) -> int:
 
 def _advance_once(plan: Plan, kind: str, uid: UUID) -> bool:
     """Look at the current step once; True when a next step is due at once."""
-    step = Step.objects.filter(kind=kind, owner_uid=uid, current=True, next_try_at__lte=Now()).first()
+    step = Step.objects.filter(
+        kind=kind, owner_uid=uid, current=True, next_try_at__lte=Now()
+    ).first()
     owner = plan.load(uid) if step else None
     if step is None or owner is None:
         return False
@@ -108,7 +112,8 @@ def _run(plan: Plan, owner: Any, step: Step) -> tuple[Progress | None, DriverErr
     except Exception as error:
         log.exception("%s %s: step %s met a fault of our own", step.kind, step.owner_uid, step.name)
         return None, DriverError(
-            f"The step met a fault of the console ({type(error).__name__}); it is in the log.", code="BUG"
+            f"The step met a fault of the console ({type(error).__name__}); it is in the log.",
+            code="BUG",
         )
     crashpoint(f"after {step.kind} {step.name}")
     return progress, None
@@ -139,15 +144,30 @@ def _record(plan: Plan, owner: Any, step: Step, held: leases.Held, progress: Pro
     with transaction.atomic():
         if not progress.done:
             wait = scaled(max(0.05, progress.wait))
-            _set(step, held, state=Step.State.WAITING, code=code, next_try_at=Now() + wait, **common)
+            _set(
+                step, held, state=Step.State.WAITING, code=code, next_try_at=Now() + wait, **common
+            )
             plan.on_looked(owner, step)
             return False
         common["percent"] = None
-        _set(step, held, state=Step.State.DONE, code="", hint="", ended=Now(), next_try_at=None,
-             current=False, **common)
+        _set(
+            step,
+            held,
+            state=Step.State.DONE,
+            code="",
+            hint="",
+            ended=Now(),
+            next_try_at=None,
+            current=False,
+            **common,
+        )
         plan.on_done(owner, step, progress)
         more = Step.objects.filter(
-            kind=step.kind, owner_uid=step.owner_uid, run=step.run, index=step.index + 1, state=Step.State.TODO
+            kind=step.kind,
+            owner_uid=step.owner_uid,
+            run=step.run,
+            index=step.index + 1,
+            state=Step.State.TODO,
         ).update(current=True, next_try_at=Now(), rev=F("rev") + 1)
         if not more:
             plan.on_finished(owner)
@@ -155,7 +175,9 @@ def _record(plan: Plan, owner: Any, step: Step, held: leases.Held, progress: Pro
     return bool(more)
 
 
-def _record_error(plan: Plan, owner: Any, step: Step, held: leases.Held, error: DriverError) -> bool:
+def _record_error(
+    plan: Plan, owner: Any, step: Step, held: leases.Held, error: DriverError
+) -> bool:
     if error.permanent:
         return _fail(plan, owner, step, held, error)
     wait = error.wait if error.wait is not None else BACKOFF[min(step.failures, len(BACKOFF) - 1)]

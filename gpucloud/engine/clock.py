@@ -1,4 +1,6 @@
-"""The engine's time: the database's clock, and TIME_FACTOR as the only scale of waits and deadlines."""
+"""The engine's time: the database's clock, and TIME_FACTOR as the only scale of waits and
+deadlines.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,15 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import DateTimeField, ExpressionWrapper
 from django.db.models.functions import Now
-from django.utils.dateparse import parse_datetime
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 
 def db_now() -> datetime:
-    """The database's present, aware, in UTC: the only clock that leases and deadlines are compared with."""
+    """The database's present, aware, in UTC:
+
+    the only clock that leases and deadlines are compared with.
+    """
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT clock_timestamp()")

@@ -1,4 +1,7 @@
-"""Every in-between state's deadline: how long a step may last, and whether it then fails or alarms."""
+"""Every in-between state's deadline:
+
+how long a step may last, and whether it then fails or alarms.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Deadline:
-    """`seconds` of real time (scaled by TIME_FACTOR), then fail the step or alarm and go on waiting."""
+    """`seconds` of real time (scaled by TIME_FACTOR), then fail the step or alarm and go on
+    waiting.
+    """
 
     seconds: float
     then: Literal["fail", "alarm"] = "fail"

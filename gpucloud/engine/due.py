@@ -24,7 +24,10 @@ _running: set[tuple[str, UUID]] = set()
 
 
 def nudge_due() -> int:
-    """Nudge every owner whose current step is due; return how many. Without Redis, advance them in this process."""
+    """Nudge every owner whose current step is due;
+
+    return how many. Without Redis, advance them in this process.
+    """
     due = (
         Step.objects.filter(current=True, next_try_at__lte=Now())
         .filter(Q(nudged__isnull=True) | Q(nudged__lt=Now() - RENUDGE))
@@ -51,4 +54,3 @@ def _here(kind: str, uid: UUID) -> None:
     finally:
         _running.discard((kind, uid))
         close_old_connections()
-

@@ -31,7 +31,10 @@ def silent() -> list[Heartbeat]:
 
 
 def start_heartbeat() -> None:
-    """Touch this process's row (named by GPUCLOUD_PROCESS) from a daemon thread; without the name, do nothing."""
+    """Touch this process's row (named by GPUCLOUD_PROCESS) from a daemon thread;
+
+    without the name, do nothing.
+    """
     if name := os.environ.get("GPUCLOUD_PROCESS"):
         threading.Thread(target=_run, args=(name,), name="heartbeat", daemon=True).start()
 

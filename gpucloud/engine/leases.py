@@ -28,7 +28,10 @@ _process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
 class LeaseLost(Exception):
-    """The lease was not held any more when a result was to be recorded: somebody else owns the object."""
+    """The lease was not held any more when a result was to be recorded:
+
+    somebody else owns the object.
+    """
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,10 @@ class Held:
     generations: dict[str, int]
 
     def confirm(self) -> None:
-        """Raise LeaseLost unless every lease is still ours; call inside the transaction that records a result."""
+        """Raise LeaseLost unless every lease is still ours;
+
+        call inside the transaction that records a result.
+        """
         for resource, generation in self.generations.items():
             rows = Lease.objects.filter(
                 resource=resource, holder=self.holder, generation=generation, expires__gt=Now()
@@ -53,20 +59,27 @@ def _take(resource: str, holder: str, seconds: float) -> int | None:
     # A successor of a holder that died waits one request time-out beyond the lease.
     grace = scaled(REQUEST_SECONDS)
     free = Q(holder="") | Q(holder=holder) | Q(expires__lt=Now() - grace)
-    if rows.filter(free).update(holder=holder, expires=later(seconds), generation=F("generation") + 1):
+    if rows.filter(free).update(
+        holder=holder, expires=later(seconds), generation=F("generation") + 1
+    ):
         return rows.values_list("generation", flat=True).get()
     if rows.exists():
         return None
     try:
         with transaction.atomic():
-            Lease.objects.create(resource=resource, holder=holder, expires=later(seconds), generation=1)
+            Lease.objects.create(
+                resource=resource, holder=holder, expires=later(seconds), generation=1
+            )
     except IntegrityError:
         return None
     return 1
 
 
 def order(resources: Iterable[str]) -> list[str]:
-    """Resources in the one order in which leases are taken: server, fabric, cluster; then by name."""
+    """Resources in the one order in which leases are taken:
+
+    server, fabric, cluster; then by name.
+    """
     return sorted(set(resources), key=lambda name: (ORDER.index(name.split(":")[0]), name))
 
 
@@ -95,4 +108,6 @@ def lead(name: str, seconds: float = 15.0) -> bool:
 
 def resign(name: str) -> None:
     """Give up leadership at a clean stop, so that the next one need not wait."""
-    Lease.objects.filter(resource=f"process:{name}", holder=_process).update(holder="", expires=Now())
+    Lease.objects.filter(resource=f"process:{name}", holder=_process).update(
+        holder="", expires=Now()
+    )

@@ -1,8 +1,10 @@
-"""The Plan protocol: what the engine needs of an owner of steps (an operation, a cluster) to drive it."""
+"""The Plan protocol: what the engine needs of an owner of steps (an operation, a cluster) to drive
+it.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 from uuid import UUID
@@ -14,9 +16,11 @@ from gpucloud.models import Step
 
 
 class Plan(Protocol):
-    """Loads an owner, names its leases, runs one step once, and is told how steps and the whole ended.
+    """Loads an owner, names its leases, runs one step once, and is told how steps and the whole
+    ended.
 
-    `run` may be called any number of times for one step and does one thing per call. The `on_…` hooks are called in
+    `run` may be called any number of times for one step and does one thing per call. The `on_…`
+    hooks are called in
     the transaction that records the step. A driver is never called inside a transaction.
     """
 
@@ -45,7 +49,7 @@ class Plan(Protocol):
         """The step was looked at and goes on; tell live pages."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def plan_of(kind: str) -> Plan:
     """The plan that settings.PLANS names for a kind of owner."""
     module, _, name = settings.PLANS[kind].rpartition(".")

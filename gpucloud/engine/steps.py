@@ -17,7 +17,10 @@ def steps_of(kind: str, uid: UUID) -> QuerySet[Step]:
 
 
 def begin(kind: str, uid: UUID, names: Sequence[str]) -> int:
-    """Write the steps of a new run, the first one due now, and return the run's number. Inside a transaction."""
+    """Write the steps of a new run, the first one due now, and return the run's number.
+
+    Inside a transaction.
+    """
     cancel(kind, uid)
     last = steps_of(kind, uid).aggregate(last=Max("run"))["last"] or 0
     Step.objects.bulk_create(
@@ -37,7 +40,10 @@ def begin(kind: str, uid: UUID, names: Sequence[str]) -> int:
 
 
 def cancel(kind: str, uid: UUID) -> None:
-    """Take the current step and those after it out of the plan: they are skipped, nothing is due any more."""
+    """Take the current step and those after it out of the plan:
+
+    they are skipped, nothing is due any more.
+    """
     steps_of(kind, uid).filter(state__in=Step.LIVE).update(
         state=Step.State.SKIPPED, current=False, next_try_at=None, ended=Now(), rev=F("rev") + 1
     )

@@ -1,4 +1,6 @@
-"""A server's BMC: its settings and credentials, the driver built from them, and the test of a connection."""
+"""A server's BMC: its settings and credentials, the driver built from them, and the test of a
+connection.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from inventory.models import Bmc, KubernetesConnection, Server
 
 
 def connection_values(connection: KubernetesConnection | None) -> dict[str, Any]:
-    """Settings that a driver takes from a Kubernetes connection: namespace, and kubeconfig as a secret."""
+    """Settings that a driver takes from a Kubernetes connection:
+
+    namespace, and kubeconfig as a secret.
+    """
     if connection is None:
         return {}
     return {
@@ -26,7 +31,10 @@ def connection_values(connection: KubernetesConnection | None) -> dict[str, Any]
 
 
 def driver_of(bmc: Bmc) -> BmcDriver:
-    """Build the driver of a server's BMC; DriverError DRIVER_CONFIG when its settings are not usable."""
+    """Build the driver of a server's BMC;
+
+    DriverError DRIVER_CONFIG when its settings are not usable.
+    """
     config = dict(bmc.config)
     secrets = vault.get("bmc", bmc.uid, "credentials", {}) or {}
     kind = driver_class("bmc", bmc.driver)
@@ -38,27 +46,44 @@ def driver_of(bmc: Bmc) -> BmcDriver:
         **connection_values(bmc.server.connection),
         **secrets,
     }
-    driver: BmcDriver = load("bmc", bmc.driver, config, {k: v for k, v in offered.items() if k in names and v})
+    driver: BmcDriver = load(
+        "bmc", bmc.driver, config, {k: v for k, v in offered.items() if k in names and v}
+    )
     return driver
 
 
 def test_connection(driver: str, values: dict[str, Any]) -> list[str]:
-    """Try settings that are not saved yet; return what is wrong in sentences, nothing when usable."""
+    """Try settings that are not saved yet;
+
+    return what is wrong in sentences, nothing when usable.
+    """
     try:
-        tried: BmcDriver = load("bmc", driver, {k: v for k, v in values.items() if v not in ("", None)}, {})
+        tried: BmcDriver = load(
+            "bmc", driver, {k: v for k, v in values.items() if v not in ("", None)}, {}
+        )
         return tried.check()
     except DriverError as error:
         return [error.message]
 
 
 def set_bmc(
-    server: Server, actor: str, driver: str, address: str = "", credentials: dict[str, str] | None = None,
+    server: Server,
+    actor: str,
+    driver: str,
+    address: str = "",
+    credentials: dict[str, str] | None = None,
     config: dict[str, Any] | None = None,
 ) -> Bmc:
     """Give the server its BMC or change it; credentials are only ever set, never read back."""
     if driver == "redfish" and not address:
-        raise Invalid({"bmc.address": ["Give the address of the BMC, for example https://10.0.0.5."]})
-    taken = Bmc.objects.filter(address__iexact=address).exclude(server=server).first() if address else None
+        raise Invalid(
+            {"bmc.address": ["Give the address of the BMC, for example https://10.0.0.5."]}
+        )
+    taken = (
+        Bmc.objects.filter(address__iexact=address).exclude(server=server).first()
+        if address
+        else None
+    )
     if taken:
         raise Invalid({"bmc.address": [f"This is the BMC of {taken.server}."]})
     with transaction.atomic():
@@ -70,17 +95,31 @@ def set_bmc(
         if credentials:
             vault.put("bmc", bmc.uid, "credentials", credentials)
         mark = hashlib.sha256(address.encode()).hexdigest()[:8]
-        history.record(server, "bmc set", actor, f"BMC of {server}: {driver}, {address or 'no direct address'}.",
-                       data={"driver": driver, "address_mark": mark, "credentials_changed": bool(credentials)})
+        history.record(
+            server,
+            "bmc set",
+            actor,
+            f"BMC of {server}: {driver}, {address or 'no direct address'}.",
+            data={"driver": driver, "address_mark": mark, "credentials_changed": bool(credentials)},
+        )
     return bmc
 
 
 def pin(bmc: Bmc, certificate: str, actor: str) -> None:
-    """Pin the certificate seen at first use; another one later is an alarm, never accepted by itself."""
+    """Pin the certificate seen at first use;
+
+    another one later is an alarm, never accepted by itself.
+    """
     if bmc.certificate or not certificate:
         return
     with transaction.atomic():
-        if Bmc.objects.filter(pk=bmc.pk, certificate="").update(certificate=certificate, rev=F("rev") + 1):
-            history.record(bmc.server, "certificate pinned", actor,
-                           f"The certificate of {bmc.server}'s BMC is pinned: SHA-256 {certificate[:16]}….")
+        if Bmc.objects.filter(pk=bmc.pk, certificate="").update(
+            certificate=certificate, rev=F("rev") + 1
+        ):
+            history.record(
+                bmc.server,
+                "certificate pinned",
+                actor,
+                f"The certificate of {bmc.server}'s BMC is pinned: SHA-256 {certificate[:16]}….",
+            )
     bmc.refresh_from_db()

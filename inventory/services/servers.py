@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from gpucloud import history
 from gpucloud.drivers import DriverError
-from gpucloud.live import publish
+from gpucloud.live.publish import publish
 from gpucloud.models import name_validator
 from gpucloud.problems import Invalid, NotAllowed
 from inventory.drivers import PowerState
@@ -23,14 +23,25 @@ from inventory.models import Interface, KubernetesConnection, Rack, Server, Site
 from inventory.services.bmcs import driver_of, set_bmc
 
 
-def enroll(actor: str, name: str, *, bmc: dict[str, Any] | None = None, labels: dict[str, str] | None = None,
-           interfaces: Sequence[dict[str, Any]] = (), connection: KubernetesConnection | None = None,
-           engine_id: str = "", site: str = "", rack: str = "", slot: int | None = None,
-           provisioning: dict[str, str] | None = None) -> Server:
-    """Register a server with its BMC and ports; tenancy 1 begins. Raises Invalid with the fields that are wrong.
+def enroll(
+    actor: str,
+    name: str,
+    *,
+    bmc: dict[str, Any] | None = None,
+    labels: dict[str, str] | None = None,
+    interfaces: Sequence[dict[str, Any]] = (),
+    connection: KubernetesConnection | None = None,
+    engine_id: str = "",
+    site: str = "",
+    rack: str = "",
+    slot: int | None = None,
+    provisioning: dict[str, str] | None = None,
+) -> Server:
+    """Register a server with its BMC and ports; tenancy 1 begins. Raises Invalid with the fields
+    that are wrong.
 
-    `bmc` is {driver, address, username, password, config}; `interfaces` are {name, mac, roles, speed_mbps};
-    `provisioning` is {address (CIDR), gateway, dns}.
+    `bmc` is {driver, address, username, password, config}; `interfaces` are {name, mac, roles,
+    speed_mbps}; `provisioning` is {address (CIDR), gateway, dns}.
     """
     wanted = provisioning or {}
     errors = _problems(name, labels or {}, interfaces, wanted)
@@ -51,20 +62,34 @@ def enroll(actor: str, name: str, *, bmc: dict[str, Any] | None = None, labels: 
             )
             for one in interfaces:
                 Interface.objects.create(
-                    server=server, name=one["name"], mac=one["mac"].lower(), roles=one.get("roles", []),
+                    server=server,
+                    name=one["name"],
+                    mac=one["mac"].lower(),
+                    roles=one.get("roles", []),
                     speed_mbps=one.get("speed_mbps"),
                 )
             history.record(server, "enroll", actor, f"{server} was registered.")
             if bmc:
                 credentials = {k: bmc[k] for k in ("username", "password") if bmc.get(k)}
-                set_bmc(server, actor, bmc["driver"], bmc.get("address", ""), credentials, bmc.get("config"))
+                set_bmc(
+                    server,
+                    actor,
+                    bmc["driver"],
+                    bmc.get("address", ""),
+                    credentials,
+                    bmc.get("config"),
+                )
     except IntegrityError as error:
         raise Invalid(_clash(str(error), name)) from error
     return server
 
 
-def _problems(name: str, labels: dict[str, str], interfaces: Sequence[dict[str, Any]],
-              provisioning: dict[str, str]) -> dict[str, list[str]]:
+def _problems(
+    name: str,
+    labels: dict[str, str],
+    interfaces: Sequence[dict[str, Any]],
+    provisioning: dict[str, str],
+) -> dict[str, list[str]]:
     errors: dict[str, list[str]] = {}
     try:
         name_validator(name)
@@ -77,14 +102,18 @@ def _problems(name: str, labels: dict[str, str], interfaces: Sequence[dict[str, 
         if Interface.objects.filter(mac=mac).exists():
             errors[f"interfaces.{index}.mac"] = [f"{mac} belongs to another port already."]
         if unknown := set(one.get("roles", [])) - set(Interface.ROLES):
-            errors[f"interfaces.{index}.roles"] = [f"Unknown NIC role {', '.join(sorted(unknown))}."]
+            errors[f"interfaces.{index}.roles"] = [
+                f"Unknown NIC role {', '.join(sorted(unknown))}."
+            ]
     if address := provisioning.get("address"):
         try:
             ipaddress.ip_interface(address)
             if "/" not in address:
                 raise ValueError
         except ValueError:
-            errors["provisioning.address"] = ["Give an address with its prefix, for example 10.10.0.12/22."]
+            errors["provisioning.address"] = [
+                "Give an address with its prefix, for example 10.10.0.12/22."
+            ]
     if any(not isinstance(value, str) for value in labels.values()):
         errors["labels"] = ["Labels are text."]
     return errors
@@ -109,14 +138,19 @@ def set_labels(server: Server, labels: dict[str, str], actor: str) -> None:
     with transaction.atomic():
         Server.objects.filter(pk=server.pk).update(labels=labels, rev=F("rev") + 1)
         server.refresh_from_db()
-        history.record(server, "label", actor, f"Labels of {server} were set.", data={"labels": labels})
+        history.record(
+            server, "label", actor, f"Labels of {server} were set.", data={"labels": labels}
+        )
 
 
 def note_power(server: Server, state: PowerState) -> None:
     """Keep a power reading with its time; live pages are told when what they show has changed."""
     changed = server.power != state.power or (state.health and state.health != server.health)
     fields: dict[str, Any] = {
-        "power": state.power, "power_at": state.at or Now(), "power_via": state.via, "power_problem": "",
+        "power": state.power,
+        "power_at": state.at or Now(),
+        "power_via": state.via,
+        "power_problem": "",
     }
     if state.health:
         fields |= {"health": state.health, "health_at": state.at or Now()}
@@ -129,25 +163,41 @@ def note_power(server: Server, state: PowerState) -> None:
 
 
 def set_power(server: Server, state: str, actor: str) -> PowerState:
-    """A person switches the power; refused while an operation is active or a claim holds the server."""
+    """A person switches the power;
+
+    refused while an operation is active or a claim holds the server.
+    """
     if state not in ("on", "off"):
         raise Invalid({"state": ["Say on or off."]})
     if server.operations.filter(state="active").exists():
-        raise NotAllowed(f"{server} has an operation under way; its power belongs to that until it ends.")
+        raise NotAllowed(
+            f"{server} has an operation under way; its power belongs to that until it ends."
+        )
     if state == "on" and server.state == Server.State.AVAILABLE and server.interfaces.count() == 0:
-        raise NotAllowed(f"{server} has no ports recorded, so nobody knows which network it would boot in.")
+        raise NotAllowed(
+            f"{server} has no ports recorded, so nobody knows which network it would boot in."
+        )
     driver = driver_of(server.bmc)
     try:
         driver.set_power("on" if state == "on" else "off")
         seen = driver.power()
     except DriverError as error:
-        history.record(server, "power", actor, f"Power {state} was asked for and failed: {error.message}",
-                       code=error.code)
+        history.record(
+            server,
+            "power",
+            actor,
+            f"Power {state} was asked for and failed: {error.message}",
+            code=error.code,
+        )
         raise
     with transaction.atomic():
         note_power(server, seen)
-        history.record(server, "power", actor,
-                       f"Power {state} was asked for by hand; read back as {seen.power}.")
+        history.record(
+            server,
+            "power",
+            actor,
+            f"Power {state} was asked for by hand; read back as {seen.power}.",
+        )
     return seen
 
 
@@ -158,18 +208,28 @@ def read_power(server: Server) -> PowerState:
     return seen
 
 
-def set_maintenance(server: Server, on: bool, actor: str, reason: str = "", until: datetime | None = None) -> None:
+def set_maintenance(
+    server: Server, on: bool, actor: str, reason: str = "", until: datetime | None = None
+) -> None:
     """Take the server out of selection, or back; what it does now goes on."""
     if on and not reason:
         raise Invalid({"reason": ["Say why, so that the next person knows."]})
     with transaction.atomic():
         Server.objects.filter(pk=server.pk).update(
-            maintenance=on, maintenance_reason=reason if on else "", maintenance_until=until if on else None,
+            maintenance=on,
+            maintenance_reason=reason if on else "",
+            maintenance_until=until if on else None,
             rev=F("rev") + 1,
         )
         server.refresh_from_db()
-        history.record(server, "maintenance", actor,
-                       f"{server} is in maintenance: {reason}" if on else f"{server} is back from maintenance.")
+        history.record(
+            server,
+            "maintenance",
+            actor,
+            f"{server} is in maintenance: {reason}"
+            if on
+            else f"{server} is back from maintenance.",
+        )
 
 
 def set_quarantine(server: Server, on: bool, actor: str, reason: str = "") -> None:
@@ -181,27 +241,54 @@ def set_quarantine(server: Server, on: bool, actor: str, reason: str = "") -> No
             quarantined=on, quarantine_reason=reason if on else "", rev=F("rev") + 1
         )
         server.refresh_from_db()
-        history.record(server, "quarantine", actor,
-                       f"{server} was put in quarantine: {reason}" if on else f"{server} was let out of quarantine.")
+        history.record(
+            server,
+            "quarantine",
+            actor,
+            f"{server} was put in quarantine: {reason}"
+            if on
+            else f"{server} was let out of quarantine.",
+        )
 
 
 def declare_blank(server: Server, actor: str, typed_name: str) -> WipeRecord:
-    """An admin vouches that the drives hold nobody's data; opens the clean gate for this tenancy only."""
+    """An admin vouches that the drives hold nobody's data;
+
+    opens the clean gate for this tenancy only.
+    """
     if typed_name != server.name:
-        raise Invalid({"name": [f"Type {server.name} to declare that its drives hold nobody's data."]})
+        raise Invalid(
+            {"name": [f"Type {server.name} to declare that its drives hold nobody's data."]}
+        )
     if server.state not in (Server.State.ENROLLED,):
-        raise NotAllowed(f"{server} is {server.get_state_display().lower()}; only an enrolled server is declared.")
+        raise NotAllowed(
+            f"{server} is {server.get_state_display().lower()}; only an enrolled "
+            "server is declared."
+        )
     if server.tenancy != 1:
         raise NotAllowed(f"{server} had tenants; it leaves through a wipe, not by a declaration.")
     with transaction.atomic():
-        drives = [{"serial": d.serial, "model": d.model, "ok": True, "method": "declared"}
-                  for d in server.drives.all()]
+        drives = [
+            {"serial": d.serial, "model": d.model, "ok": True, "method": "declared"}
+            for d in server.drives.all()
+        ]
         wiped = WipeRecord.objects.create(
-            server=server, tenancy=server.tenancy, kind=WipeRecord.Kind.DECLARED, passed=True, drives=drives,
-            drive_serials=sorted(d["serial"] for d in drives), actor=actor,
+            server=server,
+            tenancy=server.tenancy,
+            kind=WipeRecord.Kind.DECLARED,
+            passed=True,
+            drives=drives,
+            drive_serials=sorted(d["serial"] for d in drives),
+            actor=actor,
         )
-        SERVER.move(server, "offer", actor, f"{server} was declared blank by {actor} and is on offer.",
-                    clean_tenancy=F("tenancy"), code="")
+        SERVER.move(
+            server,
+            "offer",
+            actor,
+            f"{server} was declared blank by {actor} and is on offer.",
+            clean_tenancy=F("tenancy"),
+            code="",
+        )
     return wiped
 
 

@@ -1,4 +1,6 @@
-"""Moving a server's ports between segments, always through quarantine, read back after each change."""
+"""Moving a server's ports between segments, always through quarantine, read back after each
+change.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,16 @@ from network.services.segments import driver_of, role_segment, spec_of
 
 
 def plan_interfaces(server: Server, roles: Iterable[str]) -> list[Interface]:
-    """The server's ports in a NIC plan (all of them when the plan is empty); NO_CABLE_PLAN when one has no cable."""
+    """The server's ports in a NIC plan (all of them when the plan is empty);
+
+    NO_CABLE_PLAN when one has no cable.
+    """
     wanted = set(roles)
-    ports = [one for one in server.interfaces.select_related("link__fabric")
-             if not wanted or wanted & set(one.roles)]
+    ports = [
+        one
+        for one in server.interfaces.select_related("link__fabric")
+        if not wanted or wanted & set(one.roles)
+    ]
     loose = [one.name for one in ports if not hasattr(one, "link")]
     if loose or not ports:
         raise DriverError(
@@ -36,31 +44,48 @@ def plan_interfaces(server: Server, roles: Iterable[str]) -> list[Interface]:
 def boot_only(server: Server, roles: Iterable[str]) -> list[Interface]:
     """Boot ports outside of the NIC plan: they go to quarantine while a tenant has the server."""
     wanted = set(roles)
-    return [one for one in server.interfaces.select_related("link__fabric")
-            if "boot" in one.roles and wanted and not wanted & set(one.roles) and hasattr(one, "link")]
+    return [
+        one
+        for one in server.interfaces.select_related("link__fabric")
+        if "boot" in one.roles and wanted and not wanted & set(one.roles) and hasattr(one, "link")
+    ]
 
 
 def fabrics_of(ports: Iterable[Interface]) -> list[Fabric]:
     return list({one.link.fabric_id: one.link.fabric for one in ports}.values())
 
 
-def move(ports: list[Interface], target: Segment, claim_uid: UUID | None, ref: str = "") -> Progress:
-    """One look at a move of these access ports to `target`: quarantine first, then the target; one change at a time.
+def move(
+    ports: list[Interface], target: Segment, claim_uid: UUID | None, ref: str = ""
+) -> Progress:
+    """One look at a move of these access ports to `target`: quarantine first, then the target; one
+    change at a time.
 
-    Done only when every port was read back in `target`. No moment has a port in two tenants, because the port
-    is read back in quarantine before the target is asked for. `ref` carries the fabric's id of a running change.
+    Done only when every port was read back in `target`. No moment has a port in two tenants,
+    because the port
+    is read back in quarantine before the target is asked for. `ref` carries the fabric's id of
+    a running change.
     """
     fabric = target.fabric
     driver = driver_of(fabric)
     quarantine = role_segment(fabric, Segment.Role.QUARANTINE)
     refs = {one.pk: PortRef(one.link.switch, one.link.port) for one in ports}
     seen = _read(fabric, ports)
-    there = [one for one in ports if seen[one.pk]["access"] == target.vlan and not seen[one.pk]["tagged"]]
+    there = [
+        one for one in ports if seen[one.pk]["access"] == target.vlan and not seen[one.pk]["tagged"]
+    ]
     if len(there) == len(ports):
         _note(ports, target, claim_uid, seen, applied=True)
-        return Progress(True, f"{_names(ports)} read back in {target} (VLAN {target.vlan}).",
-                        evidence={"after": _evidence(ports, seen)})
-    isolated = [one for one in ports if seen[one.pk]["access"] == quarantine.vlan and not seen[one.pk]["tagged"]]
+        return Progress(
+            True,
+            f"{_names(ports)} read back in {target} (VLAN {target.vlan}).",
+            evidence={"after": _evidence(ports, seen)},
+        )
+    isolated = [
+        one
+        for one in ports
+        if seen[one.pk]["access"] == quarantine.vlan and not seen[one.pk]["tagged"]
+    ]
     if target.pk != quarantine.pk and len(isolated) + len(there) == len(ports):
         _note(ports, target, claim_uid, seen, applied=False)
         specs = tuple(AttachSpec(refs[one.pk], spec_of(target)) for one in ports)
@@ -73,21 +98,31 @@ def move(ports: list[Interface], target: Segment, claim_uid: UUID | None, ref: s
         stage = f"taking {_names(ports)} to quarantine (VLAN {quarantine.vlan})"
         kind = "quarantine"
         _note(ports, None, None, seen, applied=False)
-    before = {"before": _evidence(ports, seen)} if kind == "quarantine" and target.pk != quarantine.pk else {}
+    before = (
+        {"before": _evidence(ports, seen)}
+        if kind == "quarantine" and target.pk != quarantine.pk
+        else {}
+    )
     if change.done:
         after = _read(fabric, ports)
-        wrong = [one for one in ports
-                 if after[one.pk]["access"] != (target.vlan if kind == "attach" else quarantine.vlan)]
+        wrong = [
+            one
+            for one in ports
+            if after[one.pk]["access"] != (target.vlan if kind == "attach" else quarantine.vlan)
+        ]
         if wrong:
             expected = target.vlan if kind == "attach" else quarantine.vlan
             raise DriverError(
                 f"The switch applied the change, but {_names(wrong)} reads VLAN "
-                f"{', '.join(str(after[one.pk]['access']) for one in wrong)} instead of {expected}.",
+                f"{', '.join(str(after[one.pk]['access']) for one in wrong)} instead "
+                f"of {expected}.",
                 code="PORT_MISMATCH",
             )
         trail = {f"in_{kind}": _evidence(ports, after)}
         return Progress(False, f"Read back after {stage}.", "", 0.05, evidence={**before, **trail})
-    return Progress(False, f"The switch is {stage}.", f"{kind}:{change.ref}", change.wait, evidence=before)
+    return Progress(
+        False, f"The switch is {stage}.", f"{kind}:{change.ref}", change.wait, evidence=before
+    )
 
 
 def to_quarantine(ports: list[Interface], ref: str = "") -> Progress:
@@ -97,9 +132,13 @@ def to_quarantine(ports: list[Interface], ref: str = "") -> Progress:
 
 
 def read_back(ports: list[Interface], target: Segment) -> dict[str, Any]:
-    """Read the ports now; PORT_MISMATCH unless all are in `target` and nowhere else. Returns the evidence."""
+    """Read the ports now; PORT_MISMATCH unless all are in `target` and nowhere else. Returns the
+    evidence.
+    """
     seen = _read(target.fabric, ports)
-    wrong = [one for one in ports if seen[one.pk]["access"] != target.vlan or seen[one.pk]["tagged"]]
+    wrong = [
+        one for one in ports if seen[one.pk]["access"] != target.vlan or seen[one.pk]["tagged"]
+    ]
     if wrong:
         raise DriverError(
             f"{_names(wrong)} should be in {target} (VLAN {target.vlan}) and reads VLAN "
@@ -127,15 +166,29 @@ def _read(fabric: Fabric, ports: list[Interface]) -> dict[int, dict[str, Any]]:
 
 def _evidence(ports: list[Interface], seen: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {"interface": one.name, "switch": one.link.switch, "port": one.link.port, "roles": one.roles,
-         "vlan": seen[one.pk]["access"], "tagged": seen[one.pk]["tagged"]}
+        {
+            "interface": one.name,
+            "switch": one.link.switch,
+            "port": one.link.port,
+            "roles": one.roles,
+            "vlan": seen[one.pk]["access"],
+            "tagged": seen[one.pk]["tagged"],
+        }
         for one in ports
     ]
 
 
-def _note(ports: list[Interface], target: Segment | None, claim_uid: UUID | None,
-          seen: dict[int, dict[str, Any]], applied: bool) -> None:
-    """Bring the Attachment rows in line: the old access ends, the new one is wanted, then applied."""
+def _note(
+    ports: list[Interface],
+    target: Segment | None,
+    claim_uid: UUID | None,
+    seen: dict[int, dict[str, Any]],
+    applied: bool,
+) -> None:
+    """Bring the Attachment rows in line:
+
+    the old access ends, the new one is wanted, then applied.
+    """
     with transaction.atomic():
         for one in ports:
             rows = Attachment.objects.filter(interface=one, mode="access").exclude(state="gone")
@@ -144,13 +197,20 @@ def _note(ports: list[Interface], target: Segment | None, claim_uid: UUID | None
             if target is None:
                 continue
             state = "applied" if applied else "applying"
-            fields = {"state": state, "observed": applied, "observed_at": Now(), "evidence": seen[one.pk],
-                      "claim_uid": claim_uid}
+            fields = {
+                "state": state,
+                "observed": applied,
+                "observed_at": Now(),
+                "evidence": seen[one.pk],
+                "claim_uid": claim_uid,
+            }
             same = rows.filter(segment=target)
             if same.filter(state=state, observed=applied).exists():
                 same.update(observed_at=Now(), evidence=seen[one.pk])
             elif not same.update(**fields, rev=F("rev") + 1):
-                Attachment.objects.create(interface=one, segment=target, mode="access", since=Now(), **fields)
+                Attachment.objects.create(
+                    interface=one, segment=target, mode="access", since=Now(), **fields
+                )
 
 
 def _names(ports: list[Interface]) -> str:

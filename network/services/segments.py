@@ -1,4 +1,6 @@
-"""Segments: take VLANs and addresses under a lock, put segments on the fabric, take them off, read members."""
+"""Segments: take VLANs and addresses under a lock, put segments on the fabric, take them off, read
+members.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ ENDPOINT_HOSTS = range(2, 10)
 
 
 def driver_of(fabric: Fabric) -> FabricDriver:
-    quarantine = fabric.segments.filter(role=Segment.Role.QUARANTINE).exclude(state=Segment.State.GONE).first()
+    quarantine = (
+        fabric.segments.filter(role=Segment.Role.QUARANTINE)
+        .exclude(state=Segment.State.GONE)
+        .first()
+    )
     offered: dict[str, Any] = dict(vault.get("fabric", fabric.uid, "credentials", {}) or {})
     if quarantine:
         offered["quarantine_vlan"] = quarantine.vlan
@@ -35,21 +41,38 @@ def driver_of(fabric: Fabric) -> FabricDriver:
 
 
 def spec_of(segment: Segment) -> SegmentSpec:
-    return SegmentSpec(uid=str(segment.uid), name=segment.name, vlan=segment.vlan, role=segment.role)
+    return SegmentSpec(
+        uid=str(segment.uid), name=segment.name, vlan=segment.vlan, role=segment.role
+    )
 
 
 def role_segment(fabric: Fabric, role: str) -> Segment:
     """The fabric's provisioning, quarantine or standby segment."""
     found = fabric.segments.filter(role=role).exclude(state=Segment.State.GONE).first()
     if found is None:
-        raise DriverError(f"Fabric {fabric} has no {role} segment.", code="NO_SEGMENT", permanent=True)
+        raise DriverError(
+            f"Fabric {fabric} has no {role} segment.", code="NO_SEGMENT", permanent=True
+        )
     return found
 
 
-def create(actor: str, fabric: Fabric, name: str, *, vlan: int | None = None, tenant: Any = None,
-           role: str = Segment.Role.TENANT, cidr: str = "", gateway: str = "", host_bridge: str = "",
-           dns: list[str] | None = None, made_for: UUID | None = None) -> Segment:
-    """Make a segment; without a VLAN the lowest free one of the fabric's range, without a CIDR 10.<vlan>.0.0/24."""
+def create(
+    actor: str,
+    fabric: Fabric,
+    name: str,
+    *,
+    vlan: int | None = None,
+    tenant: Any = None,
+    role: str = Segment.Role.TENANT,
+    cidr: str = "",
+    gateway: str = "",
+    host_bridge: str = "",
+    dns: list[str] | None = None,
+    made_for: UUID | None = None,
+) -> Segment:
+    """Make a segment; without a VLAN the lowest free one of the fabric's range, without a CIDR
+    10.<vlan>.0.0/24.
+    """
     errors = _problems(name, cidr, gateway)
     if errors:
         raise Invalid(errors)
@@ -60,8 +83,15 @@ def create(actor: str, fabric: Fabric, name: str, *, vlan: int | None = None, te
             number = vlan or _free_vlan(fabric)
             network = cidr or f"10.{number if number < 256 else 100 + number % 100}.0.0/24"
             segment = Segment.objects.create(
-                fabric=fabric, name=name, role=role, vlan=number, tenant=tenant, cidr=network,
-                gateway=gateway or str(ipaddress.ip_network(network)[1]), host_bridge=host_bridge, dns=dns or [],
+                fabric=fabric,
+                name=name,
+                role=role,
+                vlan=number,
+                tenant=tenant,
+                cidr=network,
+                gateway=gateway or str(ipaddress.ip_network(network)[1]),
+                host_bridge=host_bridge,
+                dns=dns or [],
                 made_for=made_for,
             )
             history.record(segment, "create", actor, f"Segment {segment} was made: VLAN {number}.")
@@ -77,7 +107,10 @@ def _problems(name: str, cidr: str, gateway: str) -> dict[str, list[str]]:
         name_validator(name)
     except ValidationError as error:
         errors["name"] = list(error.messages)
-    for field, value, parse in (("cidr", cidr, ipaddress.ip_network), ("gateway", gateway, ipaddress.ip_address)):
+    for field, value, parse in (
+        ("cidr", cidr, ipaddress.ip_network),
+        ("gateway", gateway, ipaddress.ip_address),
+    ):
         try:
             if value:
                 parse(value)
@@ -92,12 +125,16 @@ def _free_vlan(fabric: Fabric) -> int:
         if number not in taken:
             return number
     raise DriverError(
-        f"All VLANs of {fabric} from {fabric.vlan_first} to {fabric.vlan_last} are taken.", code="NO_VLAN"
+        f"All VLANs of {fabric} from {fabric.vlan_first} to {fabric.vlan_last} are taken.",
+        code="NO_VLAN",
     )
 
 
 def take_address(segment: Segment, purpose: str, owner: UUID, server: Any = None) -> str:
-    """Take the lowest free address for an owner, or return the one it has. Parent row locked: no double take."""
+    """Take the lowest free address for an owner, or return the one it has.
+
+    Parent row locked: no double take.
+    """
     with transaction.atomic():
         Segment.objects.filter(pk=segment.pk).update(rev=F("rev") + 1)
         mine = Address.objects.filter(segment=segment, owner_uid=owner, purpose=purpose).first()
@@ -105,12 +142,21 @@ def take_address(segment: Segment, purpose: str, owner: UUID, server: Any = None
             return mine.address
         network = ipaddress.ip_network(segment.cidr)
         taken = set(segment.addresses.values_list("address", flat=True)) | {segment.gateway}
-        hosts = ENDPOINT_HOSTS if purpose == "endpoint" else range(FIRST_NODE_HOST, network.num_addresses - 1)
+        hosts = (
+            ENDPOINT_HOSTS
+            if purpose == "endpoint"
+            else range(FIRST_NODE_HOST, network.num_addresses - 1)
+        )
         for host in hosts:
             candidate = str(network[host])
             if candidate not in taken:
-                Address.objects.create(segment=segment, address=candidate, purpose=purpose, owner_uid=owner,
-                                       server=server)
+                Address.objects.create(
+                    segment=segment,
+                    address=candidate,
+                    purpose=purpose,
+                    owner_uid=owner,
+                    server=server,
+                )
                 return candidate
     raise DriverError(f"Segment {segment} has no free address for a {purpose}.", code="NO_ADDRESS")
 
@@ -128,10 +174,16 @@ def ensure(segment: Segment, actor: str) -> Progress:
 
 
 def trunk(segment: Segment, endpoint: SharedEndpoint, actor: str, on: bool = True) -> Progress:
-    """Carry the segment tagged to a shared endpoint's ports, or take it off them; done when read back."""
-    interfaces = list(Interface.objects.filter(shared_endpoint=endpoint, link__fabric=segment.fabric))
+    """Carry the segment tagged to a shared endpoint's ports, or take it off them;
+
+    done when read back.
+    """
+    interfaces = list(
+        Interface.objects.filter(shared_endpoint=endpoint, link__fabric=segment.fabric)
+    )
     specs = tuple(
-        AttachSpec(PortRef(one.link.switch, one.link.port), spec_of(segment), "trunk") for one in interfaces
+        AttachSpec(PortRef(one.link.switch, one.link.port), spec_of(segment), "trunk")
+        for one in interfaces
     )
     driver = driver_of(segment.fabric)
     progress = driver.attach(specs) if on else driver.detach(specs)
@@ -142,9 +194,18 @@ def trunk(segment: Segment, endpoint: SharedEndpoint, actor: str, on: bool = Tru
             live = Attachment.objects.filter(interface=one, segment=segment).exclude(state="gone")
             if not on:
                 live.update(state="gone", observed=False, observed_at=Now(), rev=F("rev") + 1)
-            elif not live.update(state="applied", observed=True, observed_at=Now(), rev=F("rev") + 1):
-                Attachment.objects.create(interface=one, segment=segment, mode="trunk", state="applied",
-                                          observed=True, observed_at=Now(), since=Now())
+            elif not live.update(
+                state="applied", observed=True, observed_at=Now(), rev=F("rev") + 1
+            ):
+                Attachment.objects.create(
+                    interface=one,
+                    segment=segment,
+                    mode="trunk",
+                    state="applied",
+                    observed=True,
+                    observed_at=Now(),
+                    since=Now(),
+                )
     return progress
 
 
@@ -168,7 +229,12 @@ def membership(segment: Segment) -> Membership:
             "exists": seen.exists,
             "revision": seen.revision,
             "ports": [
-                {"switch": p.port.switch, "port": p.port.port, "access": p.access, "tagged": list(p.tagged)}
+                {
+                    "switch": p.port.switch,
+                    "port": p.port.port,
+                    "access": p.access,
+                    "tagged": list(p.tagged),
+                }
                 for p in seen.ports
             ],
         },

@@ -1,4 +1,7 @@
-"""The ProviderDriver protocol and the values that cross it: how one server (or VM) becomes a node and blank again."""
+"""The ProviderDriver protocol and the values that cross it:
+
+how one server (or VM) becomes a node and blank again.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ class ImageSpec:
 
 @dataclass(frozen=True)
 class ServerRef:
-    """The server as the provider's engine knows it: `engine_id` is e.g. `default/bare-metal-2` for Metal3."""
+    """The server as the provider's engine knows it:
+
+    `engine_id` is e.g. `default/bare-metal-2` for Metal3.
+    """
 
     uid: str
     name: str
@@ -45,10 +51,12 @@ class MediaSpec:
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """All a provider needs for one operation. `claim_uid` names every outside object before it is created.
+    """All a provider needs for one operation. `claim_uid` names every outside object before it is
+    created.
 
-    `dhcp` are the provisioning annotations to keep on the host: ip-address (CIDR), gateway, dns-servers.
-    `power` is the fresh reading at the BMC; `since` when the running step began; `post_seconds` the node type's POST.
+    `dhcp` are the provisioning annotations to keep on the host: ip-address (CIDR), gateway,
+    dns-servers. `power` is the fresh reading at the BMC; `since` when the running step began;
+    `post_seconds` the node type's POST.
     """
 
     claim_uid: str
@@ -70,7 +78,10 @@ class NodeSpec:
 
 @dataclass(frozen=True)
 class Observed:
-    """What the provider's engine says of the object now; `state` is its own word, shown beside ours."""
+    """What the provider's engine says of the object now;
+
+    `state` is its own word, shown beside ours.
+    """
 
     exists: bool
     state: str = ""
@@ -84,7 +95,10 @@ class Observed:
 
 @dataclass(frozen=True)
 class StockItem:
-    """One thing the engine could give: its engine id, labels, state, and why it may not be taken ('' = may)."""
+    """One thing the engine could give:
+
+    its engine id, labels, state, and why it may not be taken ('' = may).
+    """
 
     engine_id: str
     labels: dict[str, str]
@@ -94,9 +108,11 @@ class StockItem:
 
 
 class ProviderDriver(Protocol):
-    """One source of nodes. Raises DriverError only; never sleeps, loops, touches the ORM or enqueues; all idempotent.
+    """One source of nodes. Raises DriverError only; never sleeps, loops, touches the ORM or
+    enqueues; all idempotent.
 
-    `steps` maps a verb to the ordered step names of design.md section 3. `physical` providers own Servers and switch
+    `steps` maps a verb to the ordered step names of design.md section 3. `physical` providers
+    own Servers and switch
     power only through `spec.bmc`. `wipe_class` is `verified` or `engine`.
     """
 
@@ -118,8 +134,13 @@ class ProviderDriver(Protocol):
     def observe(self, ref: ServerRef) -> Observed: ...
 
     def wipe(self, spec: NodeSpec) -> Progress:
-        """Bring our agent up on the server from `spec.media`; done when it is booting (its report comes by the door)."""
+        """Bring our agent up on the server from `spec.media`;
+
+        done when it is booting (its report comes by the door).
+        """
 
     def remove(self, spec: NodeSpec, goal: RemoveGoal) -> Progress:
-        """`stopped`: off and read off at the BMC (both directions). `released`: nothing of the tenant left in the
-        engine's object; called before Wipe (with `spec.media`) and, with `media` None, at the end to give it free."""
+        """`stopped`: off and read off at the BMC (both directions). `released`: nothing of the
+        tenant left in the engine's object; called before Wipe (with `spec.media`) and, with
+        `media` None, at the end to give it free.
+        """

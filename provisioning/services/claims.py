@@ -1,4 +1,6 @@
-"""Claims: request, release, retry; each writes the wish, its history and the operation that carries it out."""
+"""Claims: request, release, retry; each writes the wish, its history and the operation that
+carries it out.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +31,27 @@ def claim_name(stem: str) -> str:
 
 
 def check_quota(tenant: Tenant, node_type: NodeType, more: int = 1) -> None:
-    """Refuse what the tenant's quota does not allow. The caller holds the tenant's row locked by an UPDATE."""
+    """Refuse what the tenant's quota does not allow.
+
+    The caller holds the tenant's row locked by an UPDATE.
+    """
     live = tenant.claims.live()
     limit = tenant.quota.get("servers")
     if limit is not None and live.count() + more > limit:
         raise Problem(
-            f"Tenant {tenant} may hold {limit} servers and has {live.count()}; {more} more is over its quota.",
+            f"Tenant {tenant} may hold {limit} servers and has {live.count()}; {more} "
+            "more is over its quota.",
             "QUOTA_EXCEEDED",
         )
     gpus, wanted = tenant.quota.get("gpus"), int(node_type.sku.get("gpu_count") or 0) * more
     if gpus is not None and wanted:
-        held = sum(int(c.node_type.sku.get("gpu_count") or 0) for c in live.select_related("node_type"))
+        held = sum(
+            int(c.node_type.sku.get("gpu_count") or 0) for c in live.select_related("node_type")
+        )
         if held + wanted > gpus:
             raise Problem(
-                f"Tenant {tenant} may hold {gpus} GPUs and has {held}; {wanted} more is over its quota.",
+                f"Tenant {tenant} may hold {gpus} GPUs and has {held}; {wanted} more "
+                "is over its quota.",
                 "QUOTA_EXCEEDED",
             )
 
@@ -59,7 +68,10 @@ def request(
     labels: dict[str, str] | None = None,
     taints: list[dict[str, str]] | None = None,
 ) -> NodeClaim:
-    """Write a claim and the operation that will carry it out. Quota is checked under the tenant's row lock."""
+    """Write a claim and the operation that will carry it out.
+
+    Quota is checked under the tenant's row lock.
+    """
     chosen = image or (pool.image if pool else None) or node_type.image
     errors: dict[str, list[str]] = {}
     if chosen is None:
@@ -107,13 +119,16 @@ def _begin(claim: NodeClaim, kind: str, actor: str, server: Server | None = None
 
 
 def release(claim: NodeClaim, actor: str) -> NodeClaim:
-    """Give the claim up: what runs is ended, and a bound server goes home through the whole release."""
+    """Give the claim up: what runs is ended, and a bound server goes home through the whole
+    release.
+    """
     if claim.state in (NodeClaim.State.RELEASING, NodeClaim.State.GONE):
         return claim
     with transaction.atomic():
         if claim.server_id is None:
             _end_operations(claim, actor)
-            # The guard loses against a Select that binds at this very moment; the caller then reads again.
+            # The guard loses against a Select that binds at this very moment; the caller then reads
+            # again.
             let_go(claim, actor, f"{claim} was given up before it had a server.")
             return claim
         CLAIM.move(claim, "release", actor, code="", problem="", release_wanted=True)
@@ -172,8 +187,13 @@ def retry(claim: NodeClaim, actor: str) -> NodeClaim:
 
 
 def position(claim: NodeClaim) -> tuple[int, int]:
-    """(place in the queue of its node type, how many wait), oldest first; (0, 0) when it does not wait."""
-    waiting = NodeClaim.objects.filter(node_type=claim.node_type, state=NodeClaim.State.PENDING, server=None)
+    """(place in the queue of its node type, how many wait), oldest first;
+
+    (0, 0) when it does not wait.
+    """
+    waiting = NodeClaim.objects.filter(
+        node_type=claim.node_type, state=NodeClaim.State.PENDING, server=None
+    )
     if claim.state != NodeClaim.State.PENDING or claim.server_id:
         return 0, 0
     return waiting.filter(pk__lte=claim.pk).count(), waiting.count()
@@ -186,5 +206,6 @@ def quota_used(tenant: Tenant) -> dict[str, Any]:
     return {
         "servers": {"used": len(live), "limit": tenant.quota.get("servers")},
         "gpus": {"used": gpus, "limit": tenant.quota.get("gpus")},
-        "wanted": tenant.clusters.exclude(state="gone").aggregate(n=Sum("pools__quantity"))["n"] or 0,
+        "wanted": tenant.clusters.exclude(state="gone").aggregate(n=Sum("pools__quantity"))["n"]
+        or 0,
     }

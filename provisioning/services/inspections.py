@@ -24,18 +24,29 @@ def start(server: Server, actor: str, *, declare_blank: bool = False) -> Operati
     with transaction.atomic():
         SERVER.move(server, "inspect", actor, code="", problem="")
         operation = Operation.objects.create(
-            kind=Operation.Kind.INSPECT, server=server, actor=actor, data={"declare_blank": declare_blank}
+            kind=Operation.Kind.INSPECT,
+            server=server,
+            actor=actor,
+            data={"declare_blank": declare_blank},
         )
         steps.begin("operation", operation.uid, ["inspect"])
     return operation
 
 
 def keep(server: Server, seen: Inspection) -> None:
-    """Store an inspection: facts, GPUs, drives, and what is known of the ports. Ports are never invented or dropped."""
-    same = Server.objects.filter(system_uuid__iexact=seen.uuid or "-").exclude(pk=server.pk).exclude(state="retired")
+    """Store an inspection: facts, GPUs, drives, and what is known of the ports. Ports are never
+    invented or dropped.
+    """
+    same = (
+        Server.objects.filter(system_uuid__iexact=seen.uuid or "-")
+        .exclude(pk=server.pk)
+        .exclude(state="retired")
+    )
     if seen.uuid and (other := same.first()):
         raise DriverError(
-            f"The BMC of {server} says system UUID {seen.uuid}, which is {other}'s.", code="BMC_ERROR", permanent=True,
+            f"The BMC of {server} says system UUID {seen.uuid}, which is {other}'s.",
+            code="BMC_ERROR",
+            permanent=True,
             hint="Correct the BMC address of one of them.",
         )
     with transaction.atomic():
@@ -52,20 +63,30 @@ def keep(server: Server, seen: Inspection) -> None:
         )
         server.gpus.all().delete()
         Gpu.objects.bulk_create(
-            Gpu(server=server, model=g.model, serial=g.serial or "", gpu_uuid=g.uuid or "", slot=g.slot or "",
-                memory_bytes=g.memory_bytes)
+            Gpu(
+                server=server,
+                model=g.model,
+                serial=g.serial or "",
+                gpu_uuid=g.uuid or "",
+                slot=g.slot or "",
+                memory_bytes=g.memory_bytes,
+            )
             for g in seen.gpus
         )
         _keep_drives(server, seen)
         for port in seen.ports:
             Interface.objects.filter(server=server, mac=port.mac).update(
-                link_state=port.link or "", **({"speed_mbps": port.speed_mbps} if port.speed_mbps else {})
+                link_state=port.link or "",
+                **({"speed_mbps": port.speed_mbps} if port.speed_mbps else {}),
             )
     server.refresh_from_db()
 
 
 def _keep_drives(server: Server, seen: Inspection) -> None:
-    """Bring the drive set in line; a drive without a serial cannot be told apart and is a warning, not a row."""
+    """Bring the drive set in line;
+
+    a drive without a serial cannot be told apart and is a warning, not a row.
+    """
     serials = {d.serial for d in seen.drives if d.serial}
     server.drives.exclude(serial__in=serials).delete()
     for drive in seen.drives:
@@ -74,8 +95,11 @@ def _keep_drives(server: Server, seen: Inspection) -> None:
                 server=server,
                 serial=drive.serial,
                 defaults={
-                    "model": drive.model or "", "name": drive.name or "", "protocol": drive.protocol or "",
-                    "media": drive.media or "", "capacity_bytes": drive.capacity_bytes,
+                    "model": drive.model or "",
+                    "name": drive.name or "",
+                    "protocol": drive.protocol or "",
+                    "media": drive.media or "",
+                    "capacity_bytes": drive.capacity_bytes,
                 },
             )
 
@@ -86,8 +110,16 @@ def _facts(seen: Inspection) -> dict[str, Any]:
         "bmc_version": seen.bmc_version,
         "memory_gib": seen.memory_gib,
         "processors": list(seen.processors),
-        "ports": [{"name": p.name, "mac": p.mac, "link": p.link, "speed_mbps": p.speed_mbps, "kind": p.kind}
-                  for p in seen.ports],
+        "ports": [
+            {
+                "name": p.name,
+                "mac": p.mac,
+                "link": p.link,
+                "speed_mbps": p.speed_mbps,
+                "kind": p.kind,
+            }
+            for p in seen.ports
+        ],
         "warnings": list(seen.warnings),
         **seen.extra,
     }

@@ -25,7 +25,10 @@ def driver_of(provider: NodeProvider) -> ProviderDriver:
         **(vault.get("provider", provider.uid, "credentials", {}) or {}),
     }
     driver: ProviderDriver = load(
-        "provider", provider.driver, provider.config, {k: v for k, v in offered.items() if k in names and v}
+        "provider",
+        provider.driver,
+        provider.config,
+        {k: v for k, v in offered.items() if k in names and v},
     )
     return driver
 
@@ -36,7 +39,9 @@ def check(provider: NodeProvider) -> list[str]:
         problems = driver_of(provider).check()
     except DriverError as error:
         problems = [error.message]
-    NodeProvider.objects.filter(pk=provider.pk).update(checked=Now(), problem=" ".join(problems), rev=F("rev") + 1)
+    NodeProvider.objects.filter(pk=provider.pk).update(
+        checked=Now(), problem=" ".join(problems), rev=F("rev") + 1
+    )
     return problems
 
 
@@ -64,7 +69,9 @@ def matching(provider: NodeProvider, selector: dict[str, str]) -> list[Server]:
 def capacity(node_type: NodeType) -> dict[str, int]:
     """{total, claimed, available, waiting, out}: counted from rows, never from counters."""
     servers = servers_of(node_type)
-    usable = set(Server.objects.usable().filter(pk__in=[s.pk for s in servers]).values_list("pk", flat=True))
+    usable = set(
+        Server.objects.usable().filter(pk__in=[s.pk for s in servers]).values_list("pk", flat=True)
+    )
     claimed = node_type.claims.live().filter(server__isnull=False).count()
     waiting = node_type.claims.filter(state="pending", server=None).count()
     return {
@@ -79,7 +86,7 @@ def capacity(node_type: NodeType) -> dict[str, int]:
 def save_type(actor: str, provider: NodeProvider, name: str, **fields: Any) -> NodeType:
     """Make a node type; Invalid names the field."""
     if not isinstance(fields.get("selector", {}), dict):
-        raise Invalid({"selector": ["Give labels as an object, for example {\"role\": \"gpu\"}."]})
+        raise Invalid({"selector": ['Give labels as an object, for example {"role": "gpu"}.']})
     try:
         with transaction.atomic():
             made = NodeType.objects.create(provider=provider, name=name, **fields)

@@ -1,4 +1,6 @@
-"""Join material: one bootstrap token per claim, extended while it may be needed, deleted at Join or failure."""
+"""Join material: one bootstrap token per claim, extended while it may be needed, deleted at Join
+or failure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ EXTEND_BELOW = timedelta(minutes=20)
 
 
 def make_join_data(claim: NodeClaim) -> None:
-    """Have the control plane make the claim's token, and keep the user data that holds it in the vault."""
+    """Have the control plane make the claim's token, and keep the user data that holds it in the
+    vault.
+    """
     cluster = claim.cluster
     assert cluster is not None and claim.server is not None
     join = JoinSpec(
@@ -38,18 +42,25 @@ def keep_alive(claim: NodeClaim) -> None:
     token = BootstrapToken.objects.filter(claim=claim, revoked=None).first()
     if token is None or claim.cluster is None or token.expires - timezone.now() > EXTEND_BELOW:
         return
-    driver_of(claim.cluster).extend(cluster_spec(claim.cluster), str(claim.uid), access_of(claim.cluster))
+    driver_of(claim.cluster).extend(
+        cluster_spec(claim.cluster), str(claim.uid), access_of(claim.cluster)
+    )
     BootstrapToken.objects.filter(pk=token.pk).update(expires=timezone.now() + timedelta(hours=1))
 
 
 def revoke(claim: NodeClaim, *, must: bool = True) -> None:
-    """Delete the claim's token in the tenant's API; with must=False an API that does not answer is let be."""
+    """Delete the claim's token in the tenant's API;
+
+    with must=False an API that does not answer is let be.
+    """
     token = BootstrapToken.objects.filter(claim=claim, revoked=None).first()
     vault.drop("claim", claim.uid, "user_data")
     if token is None or claim.cluster is None:
         return
     try:
-        driver_of(claim.cluster).revoke(cluster_spec(claim.cluster), str(claim.uid), access_of(claim.cluster))
+        driver_of(claim.cluster).revoke(
+            cluster_spec(claim.cluster), str(claim.uid), access_of(claim.cluster)
+        )
     except DriverError:
         if must:
             raise

@@ -1,4 +1,7 @@
-"""What each step of an operation does when it is looked at once: step name -> function(operation, step) -> Progress."""
+"""What each step of an operation does when it is looked at once:
+
+step name -> function(operation, step) -> Progress.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Wipe and Check: our agent erases every drive, and the evidence is judged before anybody else may have the server."""
+"""Wipe and Check: our agent erases every drive, and the evidence is judged before anybody else may
+have the server.
+"""
 
 from __future__ import annotations
 
@@ -24,36 +26,60 @@ from provisioning.steps.install import read_power
 
 
 def wipe(operation: Operation, step: Step) -> Progress:
-    """Boot our agent, wait for its report, take the power off. What the report is worth is Check's to say."""
+    """Boot our agent, wait for its report, take the power off.
+
+    What the report is worth is Check's to say.
+    """
     claim, server = operation.claim, operation.server
     assert claim is not None and server is not None
     if server.state == Server.State.HELD:
         SERVER.move(server, "clean", "engine", f"{server} is being wiped after {claim}.")
-    run = operation.agent_runs.filter(verb="wipe").first()
-    if run is None or (run.closed and run.result_at is None) or _failed_before(run, step):
-        run = open_run(operation, "wipe", renew=True)
+    run = _run(operation, step)
     provider = driver_of(claim.node_type.provider)
     if run.result_at is None:
         _home(operation)
         progress = provider.wipe(node_spec(operation, step, media_url=media_url(run)))
         run.refresh_from_db()
         if run.hello_at is None:
-            return Progress(False, progress.detail, progress.ref, progress.wait, evidence=progress.evidence)
+            return Progress(
+                False, progress.detail, progress.ref, progress.wait, evidence=progress.evidence
+            )
         said = run.message or "the agent has called and reads its plan"
-        return Progress(False, f"The agent works on {server}: {said}.", progress.ref, 2, run.percent,
-                        evidence=progress.evidence)
+        return Progress(
+            False,
+            f"The agent works on {server}: {said}.",
+            progress.ref,
+            2,
+            run.percent,
+            evidence=progress.evidence,
+        )
     stopped = provider.remove(node_spec(operation, step, power=read_power(operation)), "stopped")
     if not stopped.done:
-        return Progress(False, f"The agent has reported; {stopped.detail}", stopped.ref, stopped.wait)
+        return Progress(
+            False, f"The agent has reported; {stopped.detail}", stopped.ref, stopped.wait
+        )
     close_run(run)
     drives = run.report.get("drives", [])
-    return Progress(True, f"The agent reported on {len(drives)} drives; the server is off again.",
-                    evidence={"drives": drives, "agent": {"hello": run.hello, "ok": run.ok, "error": run.error}})
+    return Progress(
+        True,
+        f"The agent reported on {len(drives)} drives; the server is off again.",
+        evidence={
+            "drives": drives,
+            "agent": {"hello": run.hello, "ok": run.ok, "error": run.error},
+        },
+    )
 
 
-def _failed_before(run: AgentRun, step: Step) -> bool:
-    """A report from before this try of the step (a person retried it) is not its result."""
-    return run.closed and step.started is not None and run.result_at is not None and run.result_at < step.started
+def _run(operation: Operation, step: Step) -> AgentRun:
+    """The run whose report is this step's: a report from before a person's retry is not."""
+    run = operation.agent_runs.filter(verb="wipe").first()
+    if run is not None and not run.closed:
+        return run
+    fresh = run is not None and run.result_at is not None
+    if fresh and (step.started is None or run.result_at >= step.started):  # type: ignore[union-attr,operator]
+        assert run is not None
+        return run
+    return open_run(operation, "wipe", renew=True)[0]
 
 
 def _home(operation: Operation) -> dict[str, Any]:
@@ -64,15 +90,26 @@ def _home(operation: Operation) -> dict[str, Any]:
 
 
 def judge(server: Server, report: dict[str, Any]) -> tuple[str, str]:
-    """(reason code, sentence) of what is wrong with a wipe report, or two blanks when it proves a blank server."""
+    """(reason code, sentence) of what is wrong with a wipe report, or two blanks when it proves a
+    blank server.
+    """
     drives = {str(d.get("serial", "")): d for d in report.get("drives", [])}
     inventory = set(server.drives.values_list("serial", flat=True))
     if not inventory:
-        return "DRIVE_SET_MISMATCH", f"{server} has no drives in the inventory, so nothing can be proved."
+        return (
+            "DRIVE_SET_MISMATCH",
+            f"{server} has no drives in the inventory, so nothing can be proved.",
+        )
     if missing := sorted(inventory - set(drives)):
-        return "DRIVE_SET_MISMATCH", f"The agent did not see {', '.join(missing)}, which the inventory has."
+        return (
+            "DRIVE_SET_MISMATCH",
+            f"The agent did not see {', '.join(missing)}, which the inventory has.",
+        )
     if extra := sorted(set(drives) - inventory):
-        return "DRIVE_SET_MISMATCH", f"The agent saw {', '.join(extra)}, which the inventory does not have."
+        return (
+            "DRIVE_SET_MISMATCH",
+            f"The agent saw {', '.join(extra)}, which the inventory does not have.",
+        )
     for serial, drive in sorted(drives.items()):
         if not drive.get("ok"):
             tried = ", ".join(m.get("method", "?") for m in drive.get("methods_tried", []))
@@ -81,22 +118,30 @@ def judge(server: Server, report: dict[str, Any]) -> tuple[str, str]:
         seen = drive.get("readback", {})
         if not seen.get("samples") or seen.get("nonblank"):
             return "READBACK_NOT_BLANK", (
-                f"Drive {serial} still holds data: {seen.get('nonblank', '?')} of {seen.get('samples', 0)} samples "
+                f"Drive {serial} still holds data: {seen.get('nonblank', '?')} of "
+                f"{seen.get('samples', 0)} samples "
                 "read back are not blank."
             )
     return "", ""
 
 
 def check(operation: Operation, step: Step) -> Progress:
-    """Judge the evidence, read power and ports once more, give the engine's object free, open the clean gate."""
+    """Judge the evidence, read power and ports once more, give the engine's object free, open the
+    clean gate.
+    """
     claim, server = operation.claim, operation.server
     assert claim is not None and server is not None
     run = operation.agent_runs.filter(verb="wipe", result_at__isnull=False).first()
     if run is None:
-        raise DriverError(f"There is no report of a wipe of {server}.", code="WIPE_FAILED", permanent=True)
+        raise DriverError(
+            f"There is no report of a wipe of {server}.", code="WIPE_FAILED", permanent=True
+        )
     code, sentence = judge(server, run.report)
     if not code and not run.ok:
-        code, sentence = "WIPE_FAILED", f"The agent reports a failure: {run.error or 'without words'}."
+        code, sentence = (
+            "WIPE_FAILED",
+            f"The agent reports a failure: {run.error or 'without words'}.",
+        )
     record = _record(operation, run, code)
     if code:
         raise DriverError(sentence, code=code, permanent=True)
@@ -104,12 +149,15 @@ def check(operation: Operation, step: Step) -> Progress:
     if seen.power != "off":
         raise DriverError(f"{server} reads {seen.power} after its wipe.", code="NOT_OFF", wait=2)
     evidence = _home(operation)
-    freed = driver_of(claim.node_type.provider).remove(node_spec(operation, step, power=seen), "released")
+    freed = driver_of(claim.node_type.provider).remove(
+        node_spec(operation, step, power=seen), "released"
+    )
     if not freed.done:
         return Progress(False, freed.detail, freed.ref, freed.wait)
     return Progress(
         True,
-        f"{len(record.drives)} drives blank, as many as the inventory has; off, in the provisioning segment.",
+        f"{len(record.drives)} drives blank, as many as the inventory has; off, in the "
+        "provisioning segment.",
         evidence={**evidence, "wipe": str(record.uid), "signed": False},
     )
 
@@ -119,7 +167,9 @@ def _record(operation: Operation, run: AgentRun, code: str) -> WipeRecord:
     server, claim = operation.server, operation.claim
     assert server is not None and claim is not None
     mark = str(run.uid)
-    found = WipeRecord.objects.filter(server=server, tenancy=server.tenancy, report__run=mark).first()
+    found = WipeRecord.objects.filter(
+        server=server, tenancy=server.tenancy, report__run=mark
+    ).first()
     if found:
         return found
     drives = run.report.get("drives", [])
@@ -140,8 +190,13 @@ def _record(operation: Operation, run: AgentRun, code: str) -> WipeRecord:
             ended=_time(max((e for _, e in times if e), default=None)),
         )
         words = "passed" if record.passed else f"did not pass ({code})"
-        history.record(server, "wipe", "agent", f"Wipe of {server} for tenancy {server.tenancy} {words}.",
-                       data={"wipe": str(record.uid)})
+        history.record(
+            server,
+            "wipe",
+            "agent",
+            f"Wipe of {server} for tenancy {server.tenancy} {words}.",
+            data={"wipe": str(record.uid)},
+        )
     return record
 
 
@@ -154,5 +209,12 @@ def open_gate(operation: Operation) -> None:
     server = operation.server
     assert server is not None
     server.refresh_from_db()
-    SERVER.move(server, "offer", "engine", f"{server} is wiped, checked and on offer again.",
-                clean_tenancy=F("tenancy"), code="", problem="")
+    SERVER.move(
+        server,
+        "offer",
+        "engine",
+        f"{server} is wiped, checked and on offer again.",
+        clean_tenancy=F("tenancy"),
+        code="",
+        problem="",
+    )

@@ -1,4 +1,7 @@
-"""Drain, Return and Deprovision: out of the tenant's cluster, back to the provisioning segment, nothing left behind."""
+"""Drain, Return and Deprovision:
+
+out of the tenant's cluster, back to the provisioning segment, nothing left behind.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from gpucloud.models import Step
 from network.models import Segment
 from network.services import moves
 from network.services.segments import role_segment
-from provisioning.agents import media_url, open_run
+from provisioning.agents import open_run
 from provisioning.models import Operation
 from provisioning.services.providers import driver_of
 from provisioning.services.tokens import revoke
@@ -21,7 +24,10 @@ DRAIN_TRIES = 5
 
 
 def drain(operation: Operation, step: Step) -> Progress:
-    """Evict what can be, delete the Node; a tenant API that does not answer is tried a few times, then left."""
+    """Evict what can be, delete the Node;
+
+    a tenant API that does not answer is tried a few times, then left.
+    """
     claim = operation.claim
     assert claim is not None
     cluster = claim.cluster
@@ -29,13 +35,16 @@ def drain(operation: Operation, step: Step) -> Progress:
         return Progress(True, "No node of this claim has joined a cluster.")
     try:
         revoke(claim, must=False)
-        return control_plane_of(cluster).drain(cluster_spec(cluster), claim.node_name, access_of(cluster))
+        return control_plane_of(cluster).drain(
+            cluster_spec(cluster), claim.node_name, access_of(cluster)
+        )
     except DriverError as error:
         if step.failures < DRAIN_TRIES:
             raise
         return Progress(
             True,
-            f"The tenant's API did not answer ({error.message}); the server is stopped without a drain.",
+            f"The tenant's API did not answer ({error.message}); the server is stopped "
+            "without a drain.",
             evidence={"drained": False},
         )
 
@@ -47,7 +56,9 @@ def go_home(operation: Operation, step: Step) -> Progress:
     seen = read_power(operation)
     if seen.power != "off":
         raise DriverError(
-            f"{server} reads {seen.power}; ports are moved only while it is off.", code="NOT_OFF", wait=2
+            f"{server} reads {seen.power}; ports are moved only while it is off.",
+            code="NOT_OFF",
+            wait=2,
         )
     ports = moves.plan_interfaces(server, claim.node_type.nic_plan)
     boot = moves.boot_only(server, claim.node_type.nic_plan)
@@ -56,9 +67,10 @@ def go_home(operation: Operation, step: Step) -> Progress:
 
 
 def deprovision(operation: Operation, step: Step) -> Progress:
-    """Nothing of the tenant is left in the engine's object, and our agent is what would boot next."""
+    """Nothing of the tenant is left in the engine's object, and our agent is what would boot next.
+    """
     claim = operation.claim
     assert claim is not None
-    run = open_run(operation, "wipe")
-    spec = node_spec(operation, step, media_url=media_url(run))
+    _, url = open_run(operation, "wipe")
+    spec = node_spec(operation, step, media_url=url)
     return driver_of(claim.node_type.provider).remove(spec, "released")

@@ -1,4 +1,6 @@
-"""Setup, Install and Stop: the image gets onto the disk in the provisioning segment, and the power comes off."""
+"""Setup, Install and Stop: the image gets onto the disk in the provisioning segment, and the power
+comes off.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from provisioning.spec import node_spec
 
 
 def _ports_in_provisioning(operation: Operation) -> dict[str, object]:
-    """A ramdisk runs nowhere but in the provisioning segment: read the ports before anything boots."""
+    """A ramdisk runs nowhere but in the provisioning segment:
+
+    read the ports before anything boots.
+    """
     assert operation.server is not None and operation.claim is not None
     ports = moves.plan_interfaces(operation.server, operation.claim.node_type.nic_plan)
     home = role_segment(ports[0].link.fabric, Segment.Role.PROVISIONING)
@@ -37,17 +42,28 @@ def install(operation: Operation, step: Step) -> Progress:
     evidence = {} if "ports" in step.evidence else _ports_in_provisioning(operation)
     keep_alive(claim)
     progress = driver_of(claim.node_type.provider).ensure(node_spec(operation, step), "installed")
-    return Progress(progress.done, progress.detail, progress.ref, progress.wait, progress.percent,
-                    {**evidence, **progress.evidence})
+    return Progress(
+        progress.done,
+        progress.detail,
+        progress.ref,
+        progress.wait,
+        progress.percent,
+        {**evidence, **progress.evidence},
+    )
 
 
 def stop(operation: Operation, step: Step) -> Progress:
-    """Off, read off at the BMC. When the tenant's system had begun to boot: ports to quarantine, then fail."""
+    """Off, read off at the BMC.
+
+    When the tenant's system had begun to boot: ports to quarantine, then fail.
+    """
     claim, server = operation.claim, operation.server
     assert claim is not None and server is not None
     power = read_power(operation)
     try:
-        progress = driver_of(claim.node_type.provider).remove(node_spec(operation, step, power=power), "stopped")
+        progress = driver_of(claim.node_type.provider).remove(
+            node_spec(operation, step, power=power), "stopped"
+        )
     except DriverError as error:
         if error.code != "OS_BOOTED_IN_PROVISIONING":
             raise
@@ -55,7 +71,11 @@ def stop(operation: Operation, step: Step) -> Progress:
     if progress.done:
         seen = read_power(operation)
         if seen.power != "off":
-            raise DriverError(f"{server} was told to stop and its power reads {seen.power}.", code="NOT_OFF", wait=2)
+            raise DriverError(
+                f"{server} was told to stop and its power reads {seen.power}.",
+                code="NOT_OFF",
+                wait=2,
+            )
     return progress
 
 
@@ -66,8 +86,13 @@ def isolate(operation: Operation, step: Step, error: DriverError) -> Progress:
     progress = moves.to_quarantine(ports, step.ref)
     if progress.done:
         raise error
-    return Progress(False, f"{error.message} Its ports go to quarantine first. {progress.detail}", progress.ref,
-                    progress.wait, evidence=progress.evidence)
+    return Progress(
+        False,
+        f"{error.message} Its ports go to quarantine first. {progress.detail}",
+        progress.ref,
+        progress.wait,
+        evidence=progress.evidence,
+    )
 
 
 def read_power(operation: Operation) -> PowerState:

@@ -30,10 +30,16 @@ def candidates(claim: NodeClaim) -> list[Candidate]:
     servers = of_provider(claim.node_type.provider)
     pks = [s.pk for s in servers]
     held = dict(NodeClaim.objects.live().filter(server__in=pks).values_list("server_id", "name"))
-    busy = set(Operation.objects.filter(server__in=pks, state="active").values_list("server_id", flat=True))
+    busy = set(
+        Operation.objects.filter(server__in=pks, state="active").values_list("server_id", flat=True)
+    )
     plan = set(claim.node_type.nic_plan)
     found = []
-    rows = Server.objects.filter(pk__in=pks).select_related("rack").prefetch_related("interfaces__link", "gpus")
+    rows = (
+        Server.objects.filter(pk__in=pks)
+        .select_related("rack")
+        .prefetch_related("interfaces__link", "gpus")
+    )
     for server in rows:
         ports = [i for i in server.interfaces.all() if not plan or plan & set(i.roles)]
         models = tuple(sorted({g.model for g in server.gpus.all()}))
@@ -62,7 +68,9 @@ def candidates(claim: NodeClaim) -> list[Candidate]:
 
 
 def select_server(operation: Operation, step: Step) -> Progress:
-    """Bind the best fitting server by one conditional UPDATE, or wait for capacity keeping the place in the queue."""
+    """Bind the best fitting server by one conditional UPDATE, or wait for capacity keeping the
+    place in the queue.
+    """
     claim = operation.claim
     assert claim is not None
     if claim.server_id is not None:
@@ -73,10 +81,15 @@ def select_server(operation: Operation, step: Step) -> Progress:
     place, waiting = position(claim)
     if not selection.chosen or place > len(fits):
         return _wait(claim, selection, place, waiting)
-    # The older claims of the queue take the better ones; this one takes the server of its own place.
+    # The older claims of the queue take the better ones; this one takes the server of its own
+    # place.
     chosen = fits[place - 1]
     if not _bind(operation, claim, chosen.uid, selection):
-        return Progress(False, f"{chosen.name} was taken by another claim at this moment; choosing again.", wait=0.2)
+        return Progress(
+            False,
+            f"{chosen.name} was taken by another claim at this moment; choosing again.",
+            wait=0.2,
+        )
     return Progress(
         True,
         f"{chosen.name} chosen from {len(fits)} that fit; {len(selection.considered)} considered.",
@@ -86,7 +99,9 @@ def select_server(operation: Operation, step: Step) -> Progress:
 
 def _wait(claim: NodeClaim, selection: Selection, place: int, waiting: int) -> Progress:
     matching = [row for row in selection.considered if row.checks[0].passed]
-    uncabled = [row.name for row in matching if [c.name for c in row.checks if not c.passed] == ["Cabled"]]
+    uncabled = [
+        row.name for row in matching if [c.name for c in row.checks if not c.passed] == ["Cabled"]
+    ]
     if uncabled:
         raise DriverError(
             f"{', '.join(uncabled)} would fit, but a port of its NIC plan has no cable recorded.",
@@ -95,10 +110,15 @@ def _wait(claim: NodeClaim, selection: Selection, place: int, waiting: int) -> P
             wait=10,
         )
     evidence: dict[str, Any] = {
-        "code": "WAITING_FOR_CAPACITY", "position": place, "waiting": waiting, "matching": len(matching),
+        "code": "WAITING_FOR_CAPACITY",
+        "position": place,
+        "waiting": waiting,
+        "matching": len(matching),
     }
     if claim.selection != selection.as_json():
-        NodeClaim.objects.filter(pk=claim.pk).update(selection=selection.as_json(), code="WAITING_FOR_CAPACITY")
+        NodeClaim.objects.filter(pk=claim.pk).update(
+            selection=selection.as_json(), code="WAITING_FOR_CAPACITY"
+        )
     return Progress(
         False,
         f"Waiting for a free {claim.node_type}: place {place} of {waiting}; "
@@ -112,26 +132,39 @@ def _bind(operation: Operation, claim: NodeClaim, uid: str, selection: Selection
     server = Server.objects.get(uid=uid)
     try:
         with transaction.atomic():
-            # One UPDATE takes the server: still on offer, clean, in service, of the tenancy that was read.
+            # One UPDATE takes the server: still on offer, clean, in service, of the tenancy that
+            # was read.
             taken = (
                 Server.objects.usable()
                 .filter(pk=server.pk, tenancy=server.tenancy)
                 .exclude(Q(operations__state="active"))
             )
             if not Server.objects.filter(pk__in=taken.values("pk"), state="available").update(
-                state=Server.State.HELD, tenancy=F("tenancy") + 1, state_since=timezone.now(), rev=F("rev") + 1
+                state=Server.State.HELD,
+                tenancy=F("tenancy") + 1,
+                state_since=timezone.now(),
+                rev=F("rev") + 1,
             ):
                 return False
             server.refresh_from_db()
             CLAIM.move(
-                claim, "bind", "engine", f"{claim} got {server}.", server=server, tenancy=server.tenancy, code="",
-                selection=selection.as_json(), guard=Q(server__isnull=True, release_wanted=False),
+                claim,
+                "bind",
+                "engine",
+                f"{claim} got {server}.",
+                server=server,
+                tenancy=server.tenancy,
+                code="",
+                selection=selection.as_json(),
+                guard=Q(server__isnull=True, release_wanted=False),
             )
             if not Operation.objects.filter(pk=operation.pk, state="active", server=None).update(
                 server=server, rev=F("rev") + 1
             ):
                 raise IntegrityError("the operation ended meanwhile")
-            history.record(server, "hold", "engine", f"{server} is held by {claim}.", tenant=claim.tenant)
+            history.record(
+                server, "hold", "engine", f"{server} is held by {claim}.", tenant=claim.tenant
+            )
     except IntegrityError:
         return False
     operation.refresh_from_db()
@@ -139,7 +172,10 @@ def _bind(operation: Operation, claim: NodeClaim, uid: str, selection: Selection
 
 
 def inspect(operation: Operation, step: Step) -> Progress:
-    """Read the hardware at the BMC and keep it; then the server is enrolled, or on offer again when still clean."""
+    """Read the hardware at the BMC and keep it;
+
+    then the server is enrolled, or on offer again when still clean.
+    """
     server = operation.server
     assert server is not None
     driver = bmc_driver_of(server.bmc)

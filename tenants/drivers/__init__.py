@@ -1,4 +1,7 @@
-"""The ControlPlaneDriver protocol and the values that cross it: one tenant's Kubernetes API, and joining it."""
+"""The ControlPlaneDriver protocol and the values that cross it:
+
+one tenant's Kubernetes API, and joining it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ from gpucloud.drivers import Progress
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """One tenant cluster as wanted. `values` is the rendered vcluster.yaml as data, autoNodes already taken out.
+    """One tenant cluster as wanted. `values` is the rendered vcluster.yaml as data, autoNodes
+    already taken out.
 
-    `segment` carries name, vlan, cidr, gateway, host_bridge; `node_endpoint` is `ip:port` on that segment.
+    `segment` carries name, vlan, cidr, gateway, host_bridge; `node_endpoint` is `ip:port` on
+    that segment.
     """
 
     uid: str
@@ -40,7 +45,10 @@ class Access:
 
 @dataclass(frozen=True)
 class JoinData:
-    """Join material of one claim: `token_id` is public, `user_data` (cloud-config text) holds the secret."""
+    """Join material of one claim:
+
+    `token_id` is public, `user_data` (cloud-config text) holds the secret.
+    """
 
     token_id: str
     user_data: str
@@ -73,10 +81,12 @@ class JoinSpec:
 
 
 class ControlPlaneDriver(Protocol):
-    """Tenant control planes of one kind. Raises DriverError only; never sleeps or loops; every call is idempotent.
+    """Tenant control planes of one kind. Raises DriverError only; never sleeps or loops; every
+    call is idempotent.
 
-    `ensure` reports the sequence scheduling, creating-namespace, deploying, available, connected, ready in
-    Progress.evidence["phase"], with Progress.evidence["conditions"] as a list of {type, status, reason, at}.
+    `ensure` reports the sequence scheduling, creating-namespace, deploying, available,
+    connected, ready in Progress.evidence["phase"], with Progress.evidence["conditions"] as a
+    list of {type, status, reason, at}.
     """
 
     kind: ClassVar[str]
@@ -96,7 +106,9 @@ class ControlPlaneDriver(Protocol):
     def access(self, spec: ClusterSpec) -> Access: ...
 
     def join_data(self, spec: ClusterSpec, join: JoinSpec, access: Access) -> JoinData:
-        """Make (or extend) the claim's bootstrap token and return the user data that joins with it."""
+        """Make (or extend) the claim's bootstrap token and return the user data that joins with
+        it.
+        """
 
     def extend(self, spec: ClusterSpec, claim_uid: str, access: Access) -> None:
         """Extend the expiry of the claim's token while it may still be needed."""
@@ -107,6 +119,9 @@ class ControlPlaneDriver(Protocol):
     def nodes(self, spec: ClusterSpec, access: Access) -> list[NodeSeen]: ...
 
     def drain(self, spec: ClusterSpec, node_name: str, access: Access) -> Progress:
-        """Cordon, evict what can be, delete the Node object; done when it is gone. Absent is done."""
+        """Cordon, evict what can be, delete the Node object;
+
+        done when it is gone. Absent is done.
+        """
 
     def remove(self, spec: ClusterSpec) -> Progress: ...

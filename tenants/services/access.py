@@ -1,4 +1,7 @@
-"""How a tenant's API is reached: the control plane's driver, the cluster's spec, and its kubeconfig from the vault."""
+"""How a tenant's API is reached:
+
+the control plane's driver, the cluster's spec, and its kubeconfig from the vault.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ def control_plane_driver(row: ControlPlane) -> ControlPlaneDriver:
     names = set(kind.Config.__dataclass_fields__)
     offered = connection_values(row.connection)
     driver: ControlPlaneDriver = load(
-        "control_plane", row.driver, row.config, {k: v for k, v in offered.items() if k in names and v}
+        "control_plane",
+        row.driver,
+        row.config,
+        {k: v for k, v in offered.items() if k in names and v},
     )
     return driver
 

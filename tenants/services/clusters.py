@@ -22,12 +22,17 @@ POOL_LIMIT = 1000
 
 
 def create_cluster(
-    actor: str, tenant: Tenant, name: str, template: ClusterTemplate, parameters: dict[str, Any],
+    actor: str,
+    tenant: Tenant,
+    name: str,
+    template: ClusterTemplate,
+    parameters: dict[str, Any],
     pools: list[dict[str, Any]],
 ) -> TenantCluster:
     """Write the wish for a cluster with its pools and begin its plan.
 
-    `pools` are {name, kind, node_type (a NodeType), quantity, labels, taints, image (an OSImage or None)}.
+    `pools` are {name, kind, node_type (a NodeType), quantity, labels, taints, image (an OSImage
+    or None)}.
     """
     errors = _problems(name, pools)
     try:
@@ -44,20 +49,32 @@ def create_cluster(
             if TenantCluster.objects.live().filter(tenant=tenant, name=name).exists():
                 raise Invalid({"name": [f"Tenant {tenant} has a cluster called {name} already."]})
             cluster = TenantCluster.objects.create(
-                tenant=tenant, name=name, template=template, parameters=values, segment=segment, asked_by=actor
+                tenant=tenant,
+                name=name,
+                template=template,
+                parameters=values,
+                segment=segment,
+                asked_by=actor,
             )
             for pool in pools:
                 NodePool.objects.create(
-                    cluster=cluster, name=pool["name"], kind=pool.get("kind", "static"),
-                    node_type=pool["node_type"], quantity=pool.get("quantity", 1), labels=pool.get("labels", {}),
-                    taints=pool.get("taints", []), image=pool.get("image"),
+                    cluster=cluster,
+                    name=pool["name"],
+                    kind=pool.get("kind", "static"),
+                    node_type=pool["node_type"],
+                    quantity=pool.get("quantity", 1),
+                    labels=pool.get("labels", {}),
+                    taints=pool.get("taints", []),
+                    image=pool.get("image"),
                 )
             run = steps.begin("cluster", cluster.uid, PHASES)
             TenantCluster.objects.filter(pk=cluster.pk).update(run=run)
             wanted = ", ".join(f"{p['name']} ×{p.get('quantity', 1)}" for p in pools) or "no pools"
             history.record(cluster, "create", actor, f"Cluster {name} was asked for: {wanted}.")
     except IntegrityError as error:
-        raise Invalid({"parameters.segment": ["Another cluster took this segment at the same moment."]}) from error
+        raise Invalid(
+            {"parameters.segment": ["Another cluster took this segment at the same moment."]}
+        ) from error
     cluster.refresh_from_db()
     return cluster
 
@@ -96,16 +113,27 @@ def free_segments(tenant: Tenant) -> list[Segment]:
 
 
 def choose_segment(tenant: Tenant, values: dict[str, Any]) -> Segment | None:
-    """The segment named by the parameter, else the tenant's only free one, else None: a new one is made."""
+    """The segment named by the parameter, else the tenant's only free one, else None:
+
+    a new one is made.
+    """
     free = free_segments(tenant)
     if name := values.get("segment"):
         for segment in free:
             if segment.name == name:
                 return segment
         if tenant.segments.exclude(state="gone").filter(name=name).exists():
-            raise Invalid({"parameters.segment": [f"{name} is used by another cluster of {tenant}."]})
+            raise Invalid(
+                {"parameters.segment": [f"{name} is used by another cluster of {tenant}."]}
+            )
         names = ", ".join(s.name for s in free) or "none; leave it blank to have one made"
-        raise Invalid({"parameters.segment": [f"Tenant {tenant} has no segment called {name}. Free are: {names}."]})
+        raise Invalid(
+            {
+                "parameters.segment": [
+                    f"Tenant {tenant} has no segment called {name}. Free are: {names}."
+                ]
+            }
+        )
     return free[0] if len(free) == 1 else None
 
 
@@ -122,12 +150,16 @@ def resize_pool(pool: NodePool, quantity: int, actor: str) -> NodePool:
         TenantCluster.objects.filter(pk=cluster.pk).update(rev=F("rev") + 1)
         pool.refresh_from_db()
         cluster.refresh_from_db()
-        history.record(cluster, "resize", actor, f"Pool {pool} of {cluster}: {before} → {quantity}.")
+        history.record(
+            cluster, "resize", actor, f"Pool {pool} of {cluster}: {before} → {quantity}."
+        )
     return pool
 
 
 def delete_cluster(cluster: TenantCluster, actor: str) -> TenantCluster:
-    """Begin the deletion: nodes go home and are wiped, then the control plane goes, the network last."""
+    """Begin the deletion: nodes go home and are wiped, then the control plane goes, the network
+    last.
+    """
     if cluster.deleting:
         return cluster
     with transaction.atomic():
@@ -141,19 +173,39 @@ def retry(cluster: TenantCluster, actor: str) -> TenantCluster:
     """Try the step again that stopped."""
     if cluster.state != TenantCluster.State.FAILED:
         raise NotAllowed(f"{cluster} has no step that stopped, so there is nothing to retry.")
-    step = Step.objects.filter(kind="cluster", owner_uid=cluster.uid, state="failed").order_by("-run").first()
+    step = (
+        Step.objects.filter(kind="cluster", owner_uid=cluster.uid, state="failed")
+        .order_by("-run")
+        .first()
+    )
     with transaction.atomic():
         if step is not None and step.name in DELETION:
-            CLUSTER.move(cluster, "delete", actor, f"The deletion of {cluster} is tried again.", code="", problem="")
+            CLUSTER.move(
+                cluster,
+                "delete",
+                actor,
+                f"The deletion of {cluster} is tried again.",
+                code="",
+                problem="",
+            )
         else:
-            CLUSTER.move(cluster, f"enter {step.name if step else 'network'}", actor,
-                         f"{cluster} is tried again.", code="", problem="")
+            CLUSTER.move(
+                cluster,
+                f"enter {step.name if step else 'network'}",
+                actor,
+                f"{cluster} is tried again.",
+                code="",
+                problem="",
+            )
         steps.retry("cluster", cluster.uid)
     return cluster
 
 
 def settle() -> None:
-    """Deletions whose last claim has gone since are looked at now; called every second, cheap when none."""
+    """Deletions whose last claim has gone since are looked at now;
+
+    called every second, cheap when none.
+    """
     for cluster in TenantCluster.objects.filter(state="deleting"):
         waiting = Step.objects.filter(
             kind="cluster", owner_uid=cluster.uid, current=True, name="release nodes"
