@@ -17,7 +17,7 @@ def apply(
     wanted = leaves(intent, types)
     current = leaves(live, types)
     _settle_conflicts(wanted, current, by, owned, force)
-    merged = _merge(live, intent, types, ())
+    merged: Obj = _merge(live, intent, types, ())
     before = owned.sets.get(by, set())
     others = set().union(*(paths for entry, paths in owned.sets.items() if entry != by))
     for path in sorted(before - wanted.keys() - others, key=len, reverse=True):
@@ -82,7 +82,8 @@ def _remove(obj: Any, path: Path, types: ListTypes, others: set[Path]) -> None:
         path = path[:-1]
         if any(other[: len(path)] == path for other in others):
             return
-    at, walked = obj, ()
+    at: Any = obj
+    walked: Path = ()
     for element in path[:-1]:
         at, walked = _step(at, element, types, walked), (*walked, element)
         if at is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -52,7 +52,7 @@ class Store(Protocol):
         """Write the next revision into `obj` and keep it (or forget it, when DELETED)."""
         ...
 
-    def events(self, after: int) -> list[Event]: ...
+    def events(self, after: int) -> Sequence[Event]: ...
 
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after each commit until the returned function is called."""
@@ -109,7 +109,7 @@ class MemoryStore:
         while len(self._log) > self._window:
             self._oldest = self._log.popleft().revision
 
-    def events(self, after: int) -> list[Event]:
+    def events(self, after: int) -> Sequence[Event]:
         first = bisect_right(self._log, after, key=lambda event: event.revision)
         return [self._log[i] for i in range(first, len(self._log))]
 

@@ -27,6 +27,8 @@ from gpucloud.kubeapi.watch import Watched
 
 __all__ = ["ApiError", "Client", "Obj", "Watched"]
 
+Objects = list[Obj]
+
 
 class Client:
     """One writer's view of one cluster; `manager` is its name in managedFields and act log."""
@@ -56,7 +58,7 @@ class Client:
 
     async def snapshot(
         self, resource: str, namespace: str = "", label_selector: str = "", field_selector: str = ""
-    ) -> tuple[list[Obj], str]:
+    ) -> tuple[Objects, str]:
         """The objects and the resourceVersion from which to watch."""
         found = self.cluster.registry.find(resource)
         selection = Selection(label_selector, field_selector)

@@ -154,7 +154,7 @@ class Clusters:
 
     def _furnish(self, cluster: Cluster, name: str) -> None:
         """The namespaces and definitions that a cluster has from the start."""
-        wanted = NAMESPACES
+        wanted: tuple[str, ...] = NAMESPACES
         if name == HOST:
             wanted += ("p-default", "p-tenant1", "p-tenant2")
             for path in sorted(CRDS.glob("*.yaml")):
