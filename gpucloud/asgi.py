@@ -24,7 +24,5 @@ registry()
 sockets = CookieMiddleware(
     URLRouter([path("live/", LiveConsumer.as_asgi()), re_path(r"", nowhere)])  # type: ignore[arg-type]
 )
-application = ProtocolTypeRouter(
-    {"http": pages, "websocket": AllowedHostsOriginValidator(sockets)}
-)
+application = ProtocolTypeRouter({"http": pages, "websocket": AllowedHostsOriginValidator(sockets)})
 start_beat()

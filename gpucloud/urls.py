@@ -13,6 +13,7 @@ urlpatterns = [
     path("o/<uuid:uid>/", views.permanent, name="permanent"),
     path("sign-in/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("sign-out/", auth_views.LogoutView.as_view(), name="logout"),
+    path("find/", views_ui.find, name="find"),
     path("me/theme/", views_ui.theme, name="theme"),
     path("ui/", views_ui.gallery, name="gallery"),
     path("livez", views.livez, name="livez"),

@@ -1,4 +1,4 @@
-"""Pages of the shell itself: the theme switch, and every component in its states for those who build pages."""
+"""Pages of the shell itself: search, the theme switch, and every component in its states for those who build pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
-from gpucloud import ui
+from gpucloud import finding, ui
 from gpucloud.gantt import Gantt, Span
 from gpucloud.icons import ICONS
 from gpucloud.listing import Column, Filter, Listing
@@ -37,6 +37,17 @@ def theme(request: HttpRequest) -> HttpResponse:
     return redirect(back if url_has_allowed_host_and_scheme(back, None) else "/")
 
 
+@login_required
+@require_GET
+def find(request: HttpRequest) -> HttpResponse:
+    """Search everything; a single hit opens at once."""
+    text = request.GET.get("q", "").strip()[:100]
+    groups = finding.find(request.user, text) if isinstance(request.user, User) else []
+    if len(groups) == 1 and len(groups[0].rows) == 1:
+        return redirect(groups[0].rows[0].get_absolute_url())
+    return render(request, "find.html", {"q": text, "groups": groups})
+
+
 class SampleForm(forms.Form):
     name = forms.SlugField(max_length=63, help_text="Becomes the namespace in the host cluster.")
     segment = forms.ChoiceField(
@@ -52,7 +63,9 @@ class SampleForm(forms.Form):
     )
     quantity = forms.IntegerField(min_value=0, max_value=4, label="GPU nodes at most")
     notes = forms.CharField(widget=forms.Textarea(attrs={"rows": 2}), required=False)
-    wipe = forms.BooleanField(label="Wipe on release", required=False, help_text="Always done here.")
+    wipe = forms.BooleanField(
+        label="Wipe on release", required=False, help_text="Always done here."
+    )
 
 
 COLUMNS = [
@@ -71,22 +84,41 @@ FILTERS = [
 @require_GET
 def gallery(request: HttpRequest) -> HttpResponse:
     """Every component in its states, to look at beside the pages that use them."""
-    form = SampleForm({"name": "Tenant one", "segment": "rack", "quantity": 9, "wipe": "on",
-                       "node_type": "metal3.gpu-server"})
+    form = SampleForm(
+        {
+            "name": "Tenant one",
+            "segment": "rack",
+            "quantity": 9,
+            "wipe": "on",
+            "node_type": "metal3.gpu-server",
+        }
+    )
     form.is_valid()
     if "toast" in request.GET:
         messages.success(request, "one-cqhsw is ready")
         messages.error(request, "Inspection failed for bare-metal-8")
-    return render(request, "ui/gallery.html", {"form": form, "icons": sorted(ICONS), **_steps(),
-                                               **_shapes(), **_listings(request.GET)})
+    return render(
+        request,
+        "ui/gallery.html",
+        {"form": form, "icons": sorted(ICONS), **_steps(), **_shapes(), **_listings(request.GET)},
+    )
 
 
 def _listings(params: QueryDict) -> dict[str, Any]:
     def made(given: QueryDict) -> Listing[User]:
-        return Listing(given, User.objects.all(), name="users", search=("username",),
-                       columns=COLUMNS, filters=FILTERS)
+        return Listing(
+            given,
+            User.objects.all(),
+            name="users",
+            search=("username",),
+            columns=COLUMNS,
+            filters=FILTERS,
+        )
 
-    return {"listing": made(params), "nothing": made(QueryDict("q=nobody-of-that-name&role=support"))}
+    return {
+        "listing": made(params),
+        "nothing": made(QueryDict("q=nobody-of-that-name&role=support")),
+    }
 
 
 def _steps() -> dict[str, Any]:
@@ -104,39 +136,83 @@ def _steps() -> dict[str, Any]:
         "06:06:51 DHCP offer 10.10.0.32/22, gateway 10.10.0.1, vlan 10\n"
         "06:07:42 writing image, checksum sha256:5be1…c07d"
     )
-    tries = [ui.Attempt(ago(400), "No offer in 120 s", "bad", s(120)),
-             ui.Attempt(ago(200), "No offer in 120 s", "bad", s(120))]
+    tries = [
+        ui.Attempt(ago(400), "No offer in 120 s", "bad", s(120)),
+        ui.Attempt(ago(200), "No offer in 120 s", "bad", s(120)),
+    ]
     timeline = [
-        step("Select", "done", "bare-metal-2 chosen from 3 that fit; 14 considered.", 1, took=s(1.2)),
+        step(
+            "Select", "done", "bare-metal-2 chosen from 3 that fit; 14 considered.", 1, took=s(1.2)
+        ),
         step("Configure", "done", "User data and network data written.", 1, took=s(2)),
-        step("Setup", "done", "Image and secrets attached, still powered off.", 2, took=s(5),
-             usual="p50 4 s, p90 9 s", log="06:06:05 patch spec.image, answer: 409 conflict"),
-        step("Install", "running", "Ironic’s ramdisk is writing ubuntu2404-20260926 to nvme0n1.", 1,
-             took=s(172), usual="p50 3 min 44 s, p90 4 min 24 s", percent=61,
-             percent_label="1.9 of 3.1 GiB", log=log, log_title="conductor and BMC"),
-        step("Stop", "planned", "Power held off and read back at the BMC.", expected_at=now + s(52)),
+        step(
+            "Setup",
+            "done",
+            "Image and secrets attached, still powered off.",
+            2,
+            took=s(5),
+            usual="p50 4 s, p90 9 s",
+            log="06:06:05 patch spec.image, answer: 409 conflict",
+        ),
+        step(
+            "Install",
+            "running",
+            "Ironic’s ramdisk is writing ubuntu2404-20260926 to nvme0n1.",
+            1,
+            took=s(172),
+            usual="p50 3 min 44 s, p90 4 min 24 s",
+            percent=61,
+            percent_label="1.9 of 3.1 GiB",
+            log=log,
+            log_title="conductor and BMC",
+        ),
+        step(
+            "Stop", "planned", "Power held off and read back at the BMC.", expected_at=now + s(52)
+        ),
         step("Move", "planned", "Two ports VLAN 10 → 4000 → 100, read back after each."),
-        step("Boot", "planned"), step("Join", "planned"), step("Verify", "planned"),
+        step("Boot", "planned"),
+        step("Join", "planned"),
+        step("Verify", "planned"),
     ]
     failed = [
         step("Setup", "done", "Image and secrets attached.", 1, took=s(5)),
-        step("Install", "failed", "The server asked for an address in VLAN 10 and no offer came.", 3, 3,
-             took=s(417), reason="NO_DHCP_OFFER", attempts=tries),
+        step(
+            "Install",
+            "failed",
+            "The server asked for an address in VLAN 10 and no offer came.",
+            3,
+            3,
+            took=s(417),
+            reason="NO_DHCP_OFFER",
+            attempts=tries,
+        ),
         step("Stop", "skipped", "Not needed."),
         step("Move", "planned", "Not started."),
     ]
     spans = [
-        Span("Select", [(ago(178), ago(177), "done")]), Span("Configure", [(ago(177), ago(175), "done")]),
+        Span("Select", [(ago(178), ago(177), "done")]),
+        Span("Configure", [(ago(177), ago(175), "done")]),
         Span("Setup", [(ago(175), ago(170), "done")]),
-        Span("Install", [(ago(170), None, "running")], s(224), s(264)), Span("Stop", [], s(6), s(14)),
-        Span("Move", [], s(14), s(31)), Span("Boot", [], s(38), s(64)), Span("Join", [], s(17), s(40)),
+        Span("Install", [(ago(170), None, "running")], s(224), s(264)),
+        Span("Stop", [], s(6), s(14)),
+        Span("Move", [], s(14), s(31)),
+        Span("Boot", [], s(38), s(64)),
+        Span("Join", [], s(17), s(40)),
         Span("Verify", [], s(15), s(34)),
     ]
-    stopped = [Span("Setup", [(ago(500), ago(495), "done")]),
-               Span("Install", [(ago(495), ago(375), "tried"), (ago(350), ago(230), "failed")]),
-               Span("Stop", [])]
-    return {"timeline": timeline, "failed": failed, "gantt": Gantt.of(spans, now), "now": now,
-            "stopped": Gantt.of(stopped, now, ended=ago(230)), "an_hour_ago": ago(3700)}
+    stopped = [
+        Span("Setup", [(ago(500), ago(495), "done")]),
+        Span("Install", [(ago(495), ago(375), "tried"), (ago(350), ago(230), "failed")]),
+        Span("Stop", []),
+    ]
+    return {
+        "timeline": timeline,
+        "failed": failed,
+        "gantt": Gantt.of(spans, now),
+        "now": now,
+        "stopped": Gantt.of(stopped, now, ended=ago(230)),
+        "an_hour_ago": ago(3700),
+    }
 
 
 def _shapes() -> dict[str, Any]:
@@ -157,64 +233,153 @@ def _shapes() -> dict[str, Any]:
             ui.Figure("Failed claims, 7 days", 2, "of 38", "Both NO_DHCP_OFFER"),
         ],
         "meters": [
-            ui.Meter([part("claimed", 8), part("available", 2), part("out", 3, "out of service")], 14),
+            ui.Meter(
+                [part("claimed", 8), part("available", 2), part("out", 3, "out of service")], 14
+            ),
             ui.Meter([part("claimed", 5), part("available", 1), part("standby", 1)], 14),
-            ui.Meter([part("claimed", 8, "in use", True), part("planned", 24, "", True),
-                      part("free", 8, "left", True)]),
+            ui.Meter(
+                [
+                    part("claimed", 8, "in use", True),
+                    part("planned", 24, "", True),
+                    part("free", 8, "left", True),
+                ]
+            ),
         ],
         "queue": [
-            ui.QueueItem("tenant2-vz8fk got no address while network booting", "#",
-                         "bare-metal-6 waits in Install, 3 of 3 attempts used.", "NO_DHCP_OFFER",
-                         "11 min, p95 is 4 min 40 s", "bad", ui.Link("Restore and retry", "#")),
-            ui.QueueItem("leaf-a01 swp14 is not where we put it", "#",
-                         "Wanted VLAN 102, observed VLAN 199. Isolation holds.", "NET_PORT_DRIFT",
-                         "9 min", "warn", ui.Link("Reapply port", "#")),
+            ui.QueueItem(
+                "tenant2-vz8fk got no address while network booting",
+                "#",
+                "bare-metal-6 waits in Install, 3 of 3 attempts used.",
+                "NO_DHCP_OFFER",
+                "11 min, p95 is 4 min 40 s",
+                "bad",
+                ui.Link("Restore and retry", "#"),
+            ),
+            ui.QueueItem(
+                "leaf-a01 swp14 is not where we put it",
+                "#",
+                "Wanted VLAN 102, observed VLAN 199. Isolation holds.",
+                "NET_PORT_DRIFT",
+                "9 min",
+                "warn",
+                ui.Link("Reapply port", "#"),
+            ),
         ],
         "moments": [
-            ui.Moment("Ready", "claim one-cqhsw, 5 min 31 s", timezone.now() - timedelta(minutes=4), "good"),
-            ui.Moment("Moved", "Provisioning → Quarantine → rack, read back after each", None, "busy"),
+            ui.Moment(
+                "Ready",
+                "claim one-cqhsw, 5 min 31 s",
+                timezone.now() - timedelta(minutes=4),
+                "good",
+            ),
+            ui.Moment(
+                "Moved", "Provisioning → Quarantine → rack, read back after each", None, "busy"
+            ),
             ui.Moment("Enrolled", "", timezone.now() - timedelta(days=9), "neutral", "admin"),
         ],
         "notices": _notices(),
         "lanes": _lanes(),
-        "shared": [ui.SharedEndpoint("knode-1", 3, 2, ["in rack and tenant1", "one trunk, no route"])],
-        "sequence": [{"name": name, "state": state, "note": note} for name, state, note in (
-            ("Network", "done", "8 s, read back"), ("Scheduling control plane", "done", "2 s"),
-            ("Deploying control plane", "running", "9 s"), ("Connecting to platform", "planned", ""))],
-        "tabs": [{"label": "Summary", "href": "/ui/"}, {"label": "Network", "href": "#", "count": 3}],
-        "bulk": [{"name": "inspect", "label": "Inspect again", "icon": "refresh"},
-                 {"name": "retire", "label": "Take out of service…", "danger": True}],
-        "confirm_items": [{"name": "dgx-04", "note": "2 pods wait for a server"},
-                          {"name": "bare-metal-6", "note": "locked by a repair case", "kept": True}],
+        "shared": [
+            ui.SharedEndpoint("knode-1", 3, 2, ["in rack and tenant1", "one trunk, no route"])
+        ],
+        "sequence": [
+            {"name": name, "state": state, "note": note}
+            for name, state, note in (
+                ("Network", "done", "8 s, read back"),
+                ("Scheduling control plane", "done", "2 s"),
+                ("Deploying control plane", "running", "9 s"),
+                ("Connecting to platform", "planned", ""),
+            )
+        ],
+        "tabs": [
+            {"label": "Summary", "href": "/ui/"},
+            {"label": "Network", "href": "#", "count": 3},
+        ],
+        "bulk": [
+            {"name": "inspect", "label": "Inspect again", "icon": "refresh"},
+            {"name": "retire", "label": "Take out of service…", "danger": True},
+        ],
+        "confirm_items": [
+            {"name": "dgx-04", "note": "2 pods wait for a server"},
+            {"name": "bare-metal-6", "note": "locked by a repair case", "kept": True},
+        ],
         "yaml": "privateNodes:\n  enabled: true\n  autoNodes:\n    - provider: metal3",
     }
 
 
 def _notices() -> list[ui.Notice]:
     return [
-        ui.Notice("bare-metal-6 got no address while network booting", "", "bad", "warn", "NO_DHCP_OFFER",
-                  [("Cause", "Three annotations that the DHCP proxy reads are missing on its BareMetalHost."),
-                   ("Effect", "tenant2 stays at 1 of 2 GPU nodes. Its control plane is not affected."),
-                   ("Next", "Put the three values back and try again. Nothing is wiped.")],
-                  [ui.Link("Restore annotations and retry", "#", "primary"), ui.Link("Pick another", "#")]),
-        ui.Notice("leaf-a01 swp14 is in VLAN 199, we put it in VLAN 102", "dgx-04 runs on one of two links.",
-                  "warn", "warn", "NET_PORT_DRIFT", (), [ui.Link("Reapply VLAN 102", "#")]),
-        ui.Notice("Changed meanwhile", "admin changed pool gpu from 2 to 3 nodes. Your entries are kept.",
-                  "busy", "info"),
-        ui.Notice("Owned by Git", "This template is written by a repository; changes here are put back.",
-                  "neutral", "lock"),
+        ui.Notice(
+            "bare-metal-6 got no address while network booting",
+            "",
+            "bad",
+            "warn",
+            "NO_DHCP_OFFER",
+            [
+                (
+                    "Cause",
+                    "Three annotations that the DHCP proxy reads are missing on its BareMetalHost.",
+                ),
+                ("Effect", "tenant2 stays at 1 of 2 GPU nodes. Its control plane is not affected."),
+                ("Next", "Put the three values back and try again. Nothing is wiped."),
+            ],
+            [
+                ui.Link("Restore annotations and retry", "#", "primary"),
+                ui.Link("Pick another", "#"),
+            ],
+        ),
+        ui.Notice(
+            "leaf-a01 swp14 is in VLAN 199, we put it in VLAN 102",
+            "dgx-04 runs on one of two links.",
+            "warn",
+            "warn",
+            "NET_PORT_DRIFT",
+            (),
+            [ui.Link("Reapply VLAN 102", "#")],
+        ),
+        ui.Notice(
+            "Changed meanwhile",
+            "admin changed pool gpu from 2 to 3 nodes. Your entries are kept.",
+            "busy",
+            "info",
+        ),
+        ui.Notice(
+            "Owned by Git",
+            "This template is written by a repository; changes here are put back.",
+            "neutral",
+            "lock",
+        ),
     ]
 
 
 def _lanes() -> list[ui.Lane]:
     end = ui.Endpoint
     return [
-        ui.Lane("Provisioning · VLAN 10", ["10.10.0.0/22", "3 can be claimed"], "neutral",
-                [end("dgx-02", "available, off"), end("bare-metal-1", "Install 48 %", "running")]),
-        ui.Lane("Quarantine · VLAN 4000", ["reaches nothing"], "bad",
-                [end("bare-metal-12", "wipe failed 04:03", "failed")]),
-        ui.Lane("rack · VLAN 100", ["192.168.100.0/24", "tenant default"], "busy",
-                [end("bare-metal-2", "Move at 06:09:59", "planned"),
-                 end("dgx-05", "in quarantine, off", "moving")]),
-        ui.Lane("tenant1 · VLAN 101", ["192.168.101.0/24"], "warn", [end("dgx-04", "swp14 drifts", "drift")]),
+        ui.Lane(
+            "Provisioning · VLAN 10",
+            ["10.10.0.0/22", "3 can be claimed"],
+            "neutral",
+            [end("dgx-02", "available, off"), end("bare-metal-1", "Install 48 %", "running")],
+        ),
+        ui.Lane(
+            "Quarantine · VLAN 4000",
+            ["reaches nothing"],
+            "bad",
+            [end("bare-metal-12", "wipe failed 04:03", "failed")],
+        ),
+        ui.Lane(
+            "rack · VLAN 100",
+            ["192.168.100.0/24", "tenant default"],
+            "busy",
+            [
+                end("bare-metal-2", "Move at 06:09:59", "planned"),
+                end("dgx-05", "in quarantine, off", "moving"),
+            ],
+        ),
+        ui.Lane(
+            "tenant1 · VLAN 101",
+            ["192.168.101.0/24"],
+            "warn",
+            [end("dgx-04", "swp14 drifts", "drift")],
+        ),
     ]

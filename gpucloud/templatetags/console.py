@@ -16,20 +16,20 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from gpucloud import durations, icons, navigation
+from gpucloud import durations, icons, navigation, tones
 from gpucloud.ui import TONES
 
 register = template.Library()
 
 
 def _words(value: Any) -> tuple[str, str]:
-    """Label and tone of whatever carries them: an object with `badge`, a choice, a pair, a word."""
-    found = getattr(value, "badge", value)
-    found = found() if callable(found) else found
-    if isinstance(found, (tuple, list)) and len(found) == 2:
-        return str(found[0]), str(found[1])
-    label = getattr(found, "label", found)
-    return str("" if label is None else label), str(getattr(found, "tone", "neutral"))
+    """Label and tone of whatever has them: a row with a state, a choice, a pair, a word."""
+    if (found := tones.of(value)) is not None:
+        return found
+    if isinstance(value, (tuple, list)) and len(value) == 2:
+        return str(value[0]), str(value[1])
+    label = getattr(value, "label", value)
+    return str("" if label is None else label), str(getattr(value, "tone", "neutral"))
 
 
 @register.simple_tag

@@ -29,7 +29,7 @@
   htmx.createWebSocket = (url) => new WebSocket(url, [])
   const mark = (tone, words) => {
     const badge = $('#live-mark')
-    if (badge) { badge.dataset.tone = tone; badge.textContent = words }
+    if (badge) { badge.hidden = false; badge.dataset.tone = tone; badge.textContent = words }
   }
   const paused = (on) => {
     clearTimeout(late); clearInterval(poll); late = poll = null

@@ -1,0 +1,78 @@
+"""Find anything: one word against the names, serials and addresses of everything a person may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.apps import apps
+from django.db.models import Q
+
+from gpucloud.models import User
+
+MOST: Final = 10
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of thing: its model, what several are called, its icon, and where a word may hit.
+
+    `staff` keeps a kind without tenant rules to people of the platform.
+    """
+
+    model: str
+    plural: str
+    icon: str
+    paths: tuple[str, ...] = ("name",)
+    staff: bool = False
+
+
+KINDS: Final = (
+    Kind(
+        "inventory.Server",
+        "Servers",
+        "server",
+        ("name", "serial", "system_uuid", "interfaces__mac"),
+    ),
+    Kind("provisioning.NodeClaim", "Claims", "claim", ("name", "tenant_address", "node_name")),
+    Kind("tenants.TenantCluster", "Clusters", "cluster", ("name", "client_endpoint")),
+    Kind("network.Segment", "Segments", "network", ("name", "cidr")),
+    Kind("tenants.Tenant", "Tenants", "user", ("name", "display_name")),
+    Kind("provisioning.NodeType", "Node types", "gpu", ("full_name", "display_name")),
+    Kind("provisioning.NodeProvider", "Providers", "provider", staff=True),
+    Kind("provisioning.OSImage", "Images", "image", ("name", "display_name")),
+    Kind("tenants.ClusterTemplate", "Templates", "template", ("name", "display_name")),
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    kind: Kind
+    rows: list[Any]
+    more: bool
+
+
+def find(user: User, text: str) -> list[Found]:
+    """What holds every word of `text`, by kind; nothing for an empty text."""
+    words = text.split()
+    if not words:
+        return []
+    found = []
+    for kind in KINDS:
+        rows = list(_rows(user, kind, words)[: MOST + 1]) if user.sees_all or not kind.staff else []
+        if rows:
+            found.append(Found(kind, rows[:MOST], len(rows) > MOST))
+    return found
+
+
+def _rows(user: User, kind: Kind, words: list[str]) -> Any:
+    model = apps.get_model(kind.model)
+    rows: Any = model._default_manager.all()
+    if hasattr(rows, "visible_to"):
+        rows = rows.visible_to(user)
+    for word in words:
+        hit = Q()
+        for path in kind.paths:
+            hit |= Q(**{f"{path}__icontains": word})
+        rows = rows.filter(hit)
+    return rows.order_by(kind.paths[0]).distinct()
