@@ -6,9 +6,9 @@ import hashlib
 import secrets as tokens
 import uuid
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
-from django.contrib.auth.models import AbstractUser, UserManager
+from django.contrib.auth.models import AbstractUser
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
@@ -21,7 +21,9 @@ name_validator = RegexValidator(
 
 
 class Base(models.Model):
-    """Every row of ours: a permanent public uid, when it was made, and a revision that grows with each change."""
+    """Every row of ours: a permanent public uid, when it was made, and a revision that grows with
+    each change.
+    """
 
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     created = models.DateTimeField(auto_now_add=True)
@@ -52,8 +54,6 @@ class User(AbstractUser):
     language = models.CharField(max_length=8, default="en")
     zone = models.CharField(max_length=64, default="UTC")
 
-    objects: ClassVar[UserManager[User]] = UserManager()
-
     class Meta:
         constraints = [
             models.UniqueConstraint(Lower("username"), name="user_username_ci"),
@@ -71,15 +71,23 @@ class User(AbstractUser):
     @property
     def runs_platform(self) -> bool:
         """Whether this person may change platform objects: servers, providers, fabrics, power."""
-        return self.is_active and self.platform_role in (self.PlatformRole.ADMIN, self.PlatformRole.OPERATOR)
+        return self.is_active and self.platform_role in (
+            self.PlatformRole.ADMIN,
+            self.PlatformRole.OPERATOR,
+        )
 
 
 class ApiToken(Base):
-    """A bearer token, shown once; only its SHA-256 is kept. Bound to its owner's rights, narrowed by scopes."""
+    """A bearer token, shown once;
+
+    only its SHA-256 is kept. Bound to its owner's rights, narrowed by scopes.
+    """
 
     PREFIX = "gpc_"
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
-    tenant = models.ForeignKey("tenants.Tenant", null=True, blank=True, on_delete=models.CASCADE, related_name="+")
+    tenant = models.ForeignKey(
+        "tenants.Tenant", null=True, blank=True, on_delete=models.CASCADE, related_name="+"
+    )
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list, help_text="read, write; empty means both")
@@ -93,7 +101,9 @@ class ApiToken(Base):
     def make(cls, owner: User, name: str, secret: str = "", **fields: Any) -> tuple[ApiToken, str]:
         """Store a new token and return it with the clear text, which nobody can read again."""
         clear = secret or cls.PREFIX + tokens.token_urlsafe(32)
-        return cls.objects.create(owner=owner, name=name, digest=cls.digest_of(clear), **fields), clear
+        return cls.objects.create(
+            owner=owner, name=name, digest=cls.digest_of(clear), **fields
+        ), clear
 
     @staticmethod
     def digest_of(clear: str) -> str:
@@ -101,7 +111,10 @@ class ApiToken(Base):
 
 
 class Event(models.Model):
-    """One append-only history row, inserted in the transaction of the change; sealed later with position and hash."""
+    """One append-only history row, inserted in the transaction of the change;
+
+    sealed later with position and hash.
+    """
 
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     at = models.DateTimeField(db_default=Now())
@@ -109,7 +122,9 @@ class Event(models.Model):
     kind = models.CharField(max_length=32)
     object_uid = models.UUIDField()
     object_name = models.CharField(max_length=200)
-    tenant = models.ForeignKey("tenants.Tenant", null=True, on_delete=models.PROTECT, related_name="+")
+    tenant = models.ForeignKey(
+        "tenants.Tenant", null=True, on_delete=models.PROTECT, related_name="+"
+    )
     verb = models.CharField(max_length=48)
     message = models.TextField()
     code = models.CharField(max_length=48, blank=True)
@@ -130,7 +145,9 @@ class Event(models.Model):
 
 
 class Secret(models.Model):
-    """One encrypted value: AES-256-GCM, bound to owner kind, owner uid and field so that rows cannot be swapped."""
+    """One encrypted value: AES-256-GCM, bound to owner kind, owner uid and field so that rows
+    cannot be swapped.
+    """
 
     kind = models.CharField(max_length=32)
     owner_uid = models.UUIDField()
@@ -141,14 +158,18 @@ class Secret(models.Model):
     changed = models.DateTimeField(auto_now=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["kind", "owner_uid", "field"], name="secret_place")]
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "owner_uid", "field"], name="secret_place")
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.owner_uid}/{self.field}"
 
 
 class Lease(models.Model):
-    """Who may act on a resource (`server:<uid>`, `fabric:<name>`, `cluster:<uid>`) until when, by the database's clock."""
+    """Who may act on a resource (`server:<uid>`, `fabric:<name>`, `cluster:<uid>`) until when, by
+    the database's clock.
+    """
 
     resource = models.CharField(max_length=100, unique=True)
     holder = models.CharField(max_length=100, blank=True)
@@ -160,7 +181,9 @@ class Lease(models.Model):
 
 
 class Step(Base):
-    """One unit of progress of an Operation, TenantCluster or Segment (kind + owner uid, one run of its plan)."""
+    """One unit of progress of an Operation, TenantCluster or Segment (kind + owner uid, one run of
+    its plan).
+    """
 
     class State(models.TextChoices):
         TODO = "todo", "Planned"
@@ -199,7 +222,9 @@ class Step(Base):
     class Meta:
         ordering = ["run", "index"]
         constraints = [
-            models.UniqueConstraint(fields=["kind", "owner_uid", "run", "index"], name="step_place"),
+            models.UniqueConstraint(
+                fields=["kind", "owner_uid", "run", "index"], name="step_place"
+            ),
             models.UniqueConstraint(
                 fields=["kind", "owner_uid"], condition=Q(current=True), name="step_one_current"
             ),
@@ -217,7 +242,10 @@ class Step(Base):
 
 
 class Heartbeat(models.Model):
-    """When each process last said that it lives, by the database's clock; pages alarm by this table."""
+    """When each process last said that it lives, by the database's clock;
+
+    pages alarm by this table.
+    """
 
     name = models.CharField(max_length=64, unique=True)
     at = models.DateTimeField(db_default=Now())

@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 
-from gpucloud.models import Event
+from gpucloud.models import Event, User
 
 
 @login_required
@@ -27,6 +27,7 @@ def permanent(request: HttpRequest, uid: uuid.UUID) -> HttpResponse:
     """Send the reader to the object's page; who may not see it gets the same 404 as for nothing."""
     from gpucloud.links import find
 
+    assert isinstance(request.user, User)
     found = find(request.user, uid)
     if found is None:
         raise Http404
@@ -42,7 +43,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError:
-        return JsonResponse({"status": "the database does not answer"}, status=503, headers={"Retry-After": "5"})
+        return JsonResponse(
+            {"status": "the database does not answer"}, status=503, headers={"Retry-After": "5"}
+        )
     return JsonResponse({"status": "ok"})
 
 

@@ -1,6 +1,6 @@
 """The demo's first start: accounts, the seeds' rack, its fabric, providers, types and tenants.
 
-Everything is made when it is missing and left alone when it is there: a later start changes nothing.
+What is missing is made, what is there is left alone: a later start changes nothing.
 """
 
 from __future__ import annotations

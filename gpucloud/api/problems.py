@@ -22,7 +22,9 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     elif isinstance(error, exceptions.ValidationError):
         status, code = 400, "INVALID"
         fields = _fields(error.detail)
-        detail = "Some values are wrong: " + "; ".join(f"{k}: {' '.join(v)}" for k, v in fields.items())
+        detail = "Some values are wrong: " + "; ".join(
+            f"{k}: {' '.join(v)}" for k, v in fields.items()
+        )
     elif isinstance(error, Http404 | exceptions.NotFound):
         status, code, detail, fields = 404, "NOT_FOUND", reason("NOT_FOUND").sentence, {}
     elif isinstance(error, PermissionDenied | exceptions.PermissionDenied):
@@ -30,10 +32,10 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     elif isinstance(error, exceptions.APIException):
         status, detail, fields = error.status_code, str(error.detail), {}
         code = "UNAUTHENTICATED" if status == 401 else "INVALID"
-        if getattr(error, "auth_header", None):
-            headers["WWW-Authenticate"] = error.auth_header
-        if getattr(error, "wait", None):
-            headers["Retry-After"] = str(int(error.wait))
+        if challenge := getattr(error, "auth_header", None):
+            headers["WWW-Authenticate"] = challenge
+        if wait := getattr(error, "wait", None):
+            headers["Retry-After"] = str(int(wait))
     else:
         return None
     set_rollback()
@@ -66,4 +68,8 @@ def _fields(detail: Any, path: str = "") -> dict[str, list[str]]:
             if value:
                 found.update(_fields(value, f"{path}.{index}" if path else str(index)))
         return found
-    return {path or "non_field_errors": [str(one) for one in (detail if isinstance(detail, list) else [detail])]}
+    return {
+        path or "non_field_errors": [
+            str(one) for one in (detail if isinstance(detail, list) else [detail])
+        ]
+    }
