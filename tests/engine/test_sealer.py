@@ -87,6 +87,7 @@ def _behind_the_back(sql, *values):
     """Change the table as somebody with the database's own powers would."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             cursor.execute("ALTER TABLE gpucloud_event DISABLE TRIGGER event_append_only")
         else:
             cursor.execute("DROP TRIGGER event_append_only_update")
