@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 
 import gpucloud
-from gpucloud.lab.hardware.disks import Disk
+from gpucloud.lab.hardware.disks import Disk, Findings, is_settled
 from gpucloud.lab.hardware.inventory import what_linux_sees
 from gpucloud.lab.hardware.machine import Machine, Outcome, Phase
 from gpucloud.lab.hardware.proxy import AgentProxy
@@ -40,6 +40,7 @@ async def boot_media(machine: Machine) -> Outcome:
     url = machine.server.memory.media.get("Cd")
     config = await read_media(machine, url) if url else None
     if config is None:
+        machine.note("Virtual media: " + ("nothing to boot on it" if url else "none inserted"))
         return Outcome.NOT_BOOTABLE
     machine.loads("Cd", "agent")
     await machine.world.wait(LOAD_SECONDS)
@@ -94,8 +95,7 @@ class AgentRun:
         self.config = config
         self.folder = machine.world.folder / "machines" / machine.server.name
         self._stamps: dict[str, int] = {}
-        self._images: dict[str, str | None] = {}
-        self._markers: dict[str, str | None] = {}
+        self._findings: dict[str, Findings] = {}
         self._shown: Json | None = None
 
     async def until_it_ends(self) -> Outcome:
@@ -112,7 +112,7 @@ class AgentRun:
                     break
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), LOOK_WALL_SECONDS)
-        self._look_at_disks()
+        self._look_at_disks(finally_=True)
         if self._wants_power_off():
             return Outcome.POWER_OFF
         self.machine.detail = f"the agent ended with {process.returncode}"
@@ -124,9 +124,8 @@ class AgentRun:
         write_atomically(self.folder / "agent.json", json.dumps(self.config), 0o600)
         self._show_hardware()
         disks = self.machine.server.all_disks()
-        self._stamps = {disk.drive.name: _stamp(disk.path) for disk in disks}
-        self._images = {disk.drive.name: _image(disk) for disk in disks}
-        self._markers = {disk.drive.name: disk.marker() for disk in disks}
+        self._stamps = {disk.drive.name: disk.stamp() for disk in disks}
+        self._findings = {disk.drive.name: disk.findings() for disk in disks}
 
     def _show_hardware(self) -> None:
         """Faults and pulled drives take effect at once, also while the agent runs."""
@@ -198,29 +197,20 @@ class AgentRun:
     def _wants_power_off(self) -> bool:
         return (self.folder / "poweroff").exists()
 
-    def _look_at_disks(self) -> None:
+    def _look_at_disks(self, finally_: bool = False) -> None:
         """Write down what really happened to the bytes, whatever the agent reports."""
         for disk in self.machine.server.all_disks():
-            name, stamp = disk.drive.name, _stamp(disk.path)
-            if self._stamps[name] == stamp:
+            name, stamp = disk.drive.name, disk.stamp()
+            if self._stamps[name] == stamp or not (finally_ or is_settled(stamp)):
                 continue
             self._stamps[name] = stamp
-            before, self._images[name] = self._images[name], _image(disk)
-            if disk.is_blank():
-                self.machine.act("disk", self._markers[name], "wiped", part=name)
-                self._markers[name] = None
-            elif self._images[name] not in (None, before):
-                self.machine.act("image", before, self._images[name], part=name)
+            before, found = self._findings[name], disk.findings()
+            self._findings[name] = found
+            if found.is_blank:
+                self.machine.act("disk", before.marker, "wiped", part=name)
+            elif found.image not in (None, before.image):
+                self.machine.act("image", before.image, found.image, part=name)
                 self.machine.has_installed()
-
-
-def _image(disk: Disk) -> str | None:
-    header = disk.boot_header()
-    return str(header["sha256"]) if header else None
-
-
-def _stamp(path: Path) -> int:
-    return path.stat().st_mtime_ns
 
 
 def _die_with_the_lab() -> None:

@@ -7,6 +7,8 @@ Layout: boot header at 0, the OS's own files (kubelet credentials) at 32 KiB, co
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,26 @@ MARK = b"TENANCY "
 Json = dict[str, Any]
 
 
+# A file's time stamp moves in ticks of some milliseconds: two writes in one tick look like one.
+SETTLED_NS = 50_000_000
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is on a drive."""
+
+    image: str | None
+    marker: str | None
+    is_blank: bool
+
+
 class Disk:
     """One drive's bytes."""
 
     def __init__(self, drive: Drive, path: Path) -> None:
         self.drive = drive
         self.path = path
+        self._seen: tuple[int, Findings] | None = None
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.stat().st_size != SIZE:
             with path.open("ab") as file:
@@ -87,6 +103,22 @@ class Disk:
     def is_blank(self) -> bool:
         return not any(self.path.read_bytes())
 
+    def stamp(self) -> int:
+        """Changes with the bytes, see SETTLED_NS."""
+        return self.path.stat().st_mtime_ns
+
+    def findings(self) -> Findings:
+        """Look at the whole drive; remembered until its bytes change."""
+        stamp = self.stamp()
+        if self._seen is not None and self._seen[0] == stamp:
+            return self._seen[1]
+        header = self.boot_header()
+        image = str(header["sha256"]) if header else None
+        found = Findings(image, self.marker(), self.is_blank())
+        if is_settled(stamp):
+            self._seen = stamp, found
+        return found
+
     def _read_json(self, position: int, size: int) -> Json | None:
         with self.path.open("rb") as file:
             file.seek(position)
@@ -107,3 +139,8 @@ class Disk:
         with self.path.open("r+b") as file:
             file.seek(position)
             file.write(content)
+
+
+def is_settled(stamp: int) -> bool:
+    """Whether a later write would show in the stamp."""
+    return time.time_ns() - stamp > SETTLED_NS

@@ -128,14 +128,14 @@ class Door:
 
     def _describe_drive(self, server: Server, name: str) -> Json:
         disk = next(disk for disk in server.all_disks() if disk.drive.name == name)
-        header = disk.boot_header()
+        found = disk.findings()
         return {
             "name": name,
             "serial": disk.drive.serial,
             "present": name not in server.memory.pulled_drives,
-            "image": header.get("sha256") if header else None,
-            "marker": disk.marker(),
-            "blank": disk.is_blank(),
+            "image": found.image,
+            "marker": found.marker,
+            "blank": found.is_blank,
         }
 
 

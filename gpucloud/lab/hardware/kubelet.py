@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import uuid
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +47,7 @@ class Kubelet:
         self.name = wishes.hostname or machine.server.name
         self.version = str(self.world.rack["kubernetes"]["tenant_version"])
         self._credentials: Json = disk.os_files().get("kubelet") or {}
+        self._boot_id = str(uuid.uuid4())
         self._ready = False
         self._ready_since = ""
         self._url = ""
@@ -185,7 +187,7 @@ class Kubelet:
             "nodeInfo": {
                 "systemUUID": facts.uuid,
                 "machineID": facts.uuid.replace("-", ""),
-                "bootID": facts.uuid,
+                "bootID": self._boot_id,
                 "osImage": str(self.header.get("os", "Linux")),
                 "kernelVersion": str(self.header.get("kernel", "unknown")),
                 "kubeletVersion": self.version,

@@ -201,6 +201,11 @@ class Machine:
         name = f"{self.server.name}/{part}" if part else self.server.name
         self.world.acts.write(self.actor, name, verb, before, after)
 
+    def note(self, sentence: str) -> None:
+        """Leave a warning in the event log that the BMC serves."""
+        self.server.log(sentence, "Warning", "Boot")
+        self.server.save()
+
     def has_installed(self) -> None:
         self.server.memory.installed = True
         self.server.save()

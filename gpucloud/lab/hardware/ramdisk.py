@@ -38,6 +38,7 @@ class JobFailed(Exception):
 async def boot_network(machine: Machine) -> Outcome:
     lease = await _dhcp(machine)
     if lease is None:
+        machine.note("PXE: no answer to DHCP")
         return Outcome.NOT_BOOTABLE
     machine.loads("Pxe", f"ramdisk with the address {lease.get('ip')}")
     await machine.world.wait(LOAD_SECONDS)

@@ -127,6 +127,8 @@ class Service:
             return fault
         path = request.path.rstrip("/") or "/"
         try:
+            if bmc.server.faults.get("refuse_login"):
+                raise Refused
             if not self._is_open(request, path):
                 self._authorise(bmc, request)
             return await self._answer(bmc, request, path)
@@ -162,8 +164,6 @@ class Service:
         return request.method == "POST" and path in SESSION_PATHS
 
     def _authorise(self, bmc: Bmc, request: web.Request) -> None:
-        if bmc.server.faults.get("refuse_login"):
-            raise Refused
         headers = request.headers
         bmc.accounts.authorise(headers.get("X-Auth-Token", ""), headers.get("Authorization", ""))
 
@@ -178,8 +178,6 @@ class Service:
             raise self._unserved(bmc, path)
         handler, stars = found
         _check_ids(bmc, path)
-        if handler is writes.open_session and bmc.server.faults.get("refuse_login"):
-            raise Refused
         body = await _body(request)
         if request.method == "PATCH":
             _check_etag(bmc, request, path)
