@@ -20,7 +20,8 @@ def apply(
     merged: Obj = _merge(live, intent, types, ())
     before = owned.sets.get(by, set())
     others = set().union(*(paths for entry, paths in owned.sets.items() if entry != by))
-    for path in sorted(before - wanted.keys() - others, key=len, reverse=True):
+    # Whole maps and items first: an item whose key field went could not be found any more.
+    for path in sorted(before - wanted.keys() - others, key=lambda p: (p[-1] != ".", len(p))):
         _remove(merged, path, types, others)
     owned.sets[by] = set(wanted)
     if before != owned.sets[by] or merged != live:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+from gpucloud.kubeapi.errors import ApiError
 from gpucloud.kubeapi.store import WINDOW, Event, Key, MemoryStore
 
 SCHEMA = """
@@ -50,6 +51,12 @@ class SqliteStore(MemoryStore):
             self._oldest = self._log[0].revision - 1
 
     def _keep(self, event: Event) -> None:
+        try:
+            self._write(event)
+        except sqlite3.Error as error:  # closed, or the disk is full: the write did not happen
+            raise ApiError(503, "ServiceUnavailable", f"the write was not kept: {error}") from error
+
+    def _write(self, event: Event) -> None:
         body = json.dumps(event.object)
         previous = json.dumps(event.previous) if event.previous else None
         self._db.execute("BEGIN IMMEDIATE")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 import secrets
@@ -72,6 +73,7 @@ class Clusters:
         self._acts = acts
         self._authority = Authority(self._folder)
         self._running: dict[str, Running] = {}
+        self._starting = asyncio.Lock()
 
     def running(self, name: str) -> Running:
         """KeyError when that cluster does not run."""
@@ -87,8 +89,13 @@ class Clusters:
             await self.start(access.parent.name)
 
     async def start(self, name: str) -> Running:
-        if name in self._running:
+        """Running already, or started; two callers get the same one."""
+        async with self._starting:
+            if name not in self._running:
+                self._running[name] = await self._start(name)
             return self._running[name]
+
+    async def _start(self, name: str) -> Running:
         if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name):
             raise ValueError(f"{name!r} cannot name a cluster")
         folder = self._folder / "clusters" / name
@@ -110,12 +117,10 @@ class Clusters:
         port = port_of(kept["url"])
         site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=context)
         await site.start()
-        running = Running(
+        return Running(
             name, kept["url"], cluster, access, kept["token"], self._authority.pem,
             kept["client_certificate"], kept["client_key"], store, runner,
         )  # fmt: skip
-        self._running[name] = running
-        return running
 
     async def stop(self, name: str, forget: bool) -> None:
         running = self._running.pop(name, None)
