@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent import door as stub
+
 AGENT = Path(__file__).parents[2] / "deploy/agent"
 MIB = 1 << 20
 MARK = b"TENANCY one-gpu-abc12\n"
-
-# The suite imports by path, so a module beside the tests is loaded by hand.
-_spec = importlib.util.spec_from_file_location("agent_door", Path(__file__).with_name("door.py"))
-stub = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(stub)
 
 
 class MachineOnDisk:
