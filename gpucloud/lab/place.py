@@ -32,7 +32,10 @@ def speed() -> float:
 
 
 def doors() -> dict[str, str]:
-    found: dict[str, str] = read_json(data_dir() / "doors.json")
+    path = data_dir() / "doors.json"
+    if not path.exists():
+        raise SystemExit(f"{path} is missing; run python -m gpucloud.lab.setup first")
+    found: dict[str, str] = read_json(path)
     return found
 
 

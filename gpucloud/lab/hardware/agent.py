@@ -16,7 +16,6 @@ from typing import Any
 
 import aiohttp
 
-import gpucloud
 from gpucloud.lab.hardware.disks import Disk, Findings, is_settled
 from gpucloud.lab.hardware.inventory import what_linux_sees
 from gpucloud.lab.hardware.machine import Machine, Outcome, Phase
@@ -30,7 +29,7 @@ CONFIG_SIZE = 4096
 LARGEST_MEDIA = 4 << 30
 LOOK_WALL_SECONDS = 0.2
 PR_SET_PDEATHSIG = 1
-CODE = Path(gpucloud.__file__).resolve().parent.parent / "deploy" / "agent"
+CODE = Path(__file__).resolve().parents[3] / "deploy" / "agent"
 
 Json = dict[str, Any]
 LIBC = ctypes.CDLL(None, use_errno=True)
