@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
+from typing import Any
 
 from gpucloud.kubeapi.deletion import CRDS, NAMESPACES
-from gpucloud.kubeapi.errors import Obj, bad_request
-from gpucloud.kubeapi.kinds import Resource
+from gpucloud.kubeapi.errors import Obj, bad_request, invalid
+from gpucloud.kubeapi.kinds import Resource, from_crd
+
+_SCHEMA_PARTS: dict[str, type] = {
+    "properties": dict,
+    "items": dict,
+    "required": list,
+    "enum": list,
+    "pattern": str,
+    "type": str,
+    "x-kubernetes-list-map-keys": list,
+}
+CRD_KIND = "CustomResourceDefinition.apiextensions.k8s.io"
 
 
 def prepare(resource: Resource, new: Obj) -> None:
@@ -43,16 +56,53 @@ def _established(crd: Obj) -> Obj:
 
 
 def tidy(resource: Resource, new: Obj) -> None:
-    """At every write: a Secret's stringData becomes data, and data must be base64."""
-    if resource.id != "secrets":
-        return
-    for name, text in (new.pop("stringData", None) or {}).items():
-        new.setdefault("data", {})[name] = base64.b64encode(str(text).encode()).decode()
-    for name, value in (new.get("data") or {}).items():
-        try:
+    """At every write: refuse and complete what the built-in kinds hold."""
+    if resource.id == "secrets":
+        _tidy_secret(new)
+    elif resource.id == CRDS:
+        _check_definition(new)
+
+
+def _tidy_secret(new: Obj) -> None:
+    """stringData becomes data, and data must be base64."""
+    try:
+        for name, text in (new.pop("stringData", None) or {}).items():
+            held = base64.b64encode(str(text).encode()).decode()
+            new["data"] = (new.get("data") or {}) | {name: held}
+        for value in (new.get("data") or {}).values():
             base64.b64decode(value or "", validate=True)
-        except (binascii.Error, TypeError, ValueError):
-            raise bad_request(
-                f'Secret in version "v1" cannot be handled as a Secret: data[{name}]: '
-                "illegal base64 data"
-            ) from None
+    except (AttributeError, binascii.Error, TypeError, ValueError) as error:
+        message = (
+            f'Secret in version "v1" cannot be handled as a Secret: illegal base64 data: {error}'
+        )
+        raise bad_request(message) from None
+
+
+def _check_definition(new: Obj) -> None:
+    name = new["metadata"].get("name", "")
+    try:
+        resource = from_crd(new)
+        defined = resource.id
+        if not all(isinstance(v, str) for v in (resource.version, resource.kind)):
+            raise ValueError("version and kind must be strings")
+        for version in new["spec"]["versions"]:
+            _check_schema((version.get("schema") or {}).get("openAPIV3Schema") or {})
+    except (AttributeError, KeyError, StopIteration, TypeError, ValueError) as error:
+        cause = ("FieldValueInvalid", f"Invalid value: {error!r}", "spec")
+        raise invalid(CRD_KIND, name, [cause]) from None
+    if defined != name:
+        message = f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
+        raise invalid(CRD_KIND, name, [("FieldValueInvalid", message, "metadata.name")])
+
+
+def _check_schema(schema: Any) -> None:
+    """Refuse a schema that could not be followed later."""
+    for name, kind in _SCHEMA_PARTS.items():
+        if not isinstance(schema.get(name, kind()), kind):
+            raise ValueError(f"{name} must be of type {kind.__name__}")
+    re.compile(schema.get("pattern", ""))
+    extra = schema.get("additionalProperties")
+    below = [*schema.get("properties", {}).values(), schema.get("items", {})]
+    for inner in [*below, extra if isinstance(extra, dict) else {}]:
+        if inner:
+            _check_schema(inner)

@@ -14,6 +14,8 @@ Cause = tuple[str, str, str]  # reason, message, field
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_KEY = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_KINDS: dict[type, str] = {str: "strings", dict: "objects"}
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
@@ -28,8 +30,7 @@ def shape(resource: Resource, obj: Any, namespace: str, name: str = "") -> None:
     """The body is this kind, at this address (400 when not)."""
     if not isinstance(obj, dict):
         raise bad_request("the object provided is unrecognized: it must be an object")
-    if not isinstance(obj.setdefault("metadata", {}), dict):
-        raise bad_request("metadata must be an object")
+    _metadata_types(obj.setdefault("metadata", {}))
     version = obj.setdefault("apiVersion", resource.api_version)
     said = (version, obj.setdefault("kind", resource.kind))
     if said != (resource.api_version, resource.kind):
@@ -48,6 +49,22 @@ def shape(resource: Resource, obj: Any, namespace: str, name: str = "") -> None:
         raise bad_request(
             f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
         )
+
+
+def _metadata_types(meta: Any) -> None:
+    """Everything that the rest of this package takes for granted about metadata."""
+    if not isinstance(meta, dict):
+        raise bad_request("metadata must be an object")
+    for name in ("labels", "annotations"):
+        if not isinstance(meta.get(name) or {}, dict):
+            raise bad_request(f"metadata.{name} must be a map")
+    for name in _TEXTS:
+        if not isinstance(meta.get(name) or "", str):
+            raise bad_request(f"metadata.{name} must be a string")
+    for name, kind in (("finalizers", str), ("ownerReferences", dict), ("managedFields", dict)):
+        held = meta.get(name) or []
+        if not isinstance(held, list) or not all(isinstance(item, kind) for item in held):
+            raise bad_request(f"metadata.{name} must be a list of {_KINDS[kind]}")
 
 
 def whole(resource: Resource, obj: Obj) -> None:
@@ -102,6 +119,9 @@ def _schema(value: Any, schema: Obj, path: str = "") -> list[Cause]:
                 causes += _schema(held, below, _under(path, name))
     elif isinstance(value, list) and schema.get("items"):
         for at, item in enumerate(value):
+            if item is None and "type" in schema["items"]:
+                message = f'Invalid value: "null": must be of type {schema["items"]["type"]}'
+                causes.append(("FieldValueTypeInvalid", message, f"{path}[{at}]"))
             causes += _schema(item, schema["items"], f"{path}[{at}]")
     return causes
 

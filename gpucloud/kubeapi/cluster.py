@@ -188,8 +188,8 @@ class Cluster:
             meta["generation"] = 1
         if resource.has_status and not resource.status_on_create:
             new.pop("status", None)
-        births.prepare(resource, new)
         births.tidy(resource, new)
+        births.prepare(resource, new)
         checks.with_defaults(new, resource.schema or {})
         checks.whole(resource, new)
         deletion.check_namespace(self, resource, namespace, str(meta["name"]))
@@ -284,6 +284,7 @@ class Cluster:
         if (meta.get("uid") or was["uid"]) != was["uid"]:
             why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: "
             raise errors.conflict(resource.id, name, why + was["uid"])
+        owned = owned or Ownership.kept(old, meta.get("managedFields"))
         new = self._through_door(resource, old, new, subresource)
         births.tidy(resource, new)
         checks.with_defaults(new, resource.schema or {})
@@ -291,8 +292,7 @@ class Cluster:
         deletion.check_finalizers(resource, old, new)
         if resource.has_generation and _spec(old) != _spec(new):
             new["metadata"]["generation"] = was.get("generation", 0) + 1
-        if owned is None:
-            owned = Ownership.read(old)
+        if verb != "apply":
             entry = Entry(writer.manager, "Update", subresource)
             owned.record_update(entry, old, new, list_types(resource), now())
         owned.write(new, resource.api_version)

@@ -35,6 +35,9 @@ DEFAULT = Options()
 def options(said: Obj, how: str = "", dry_run: bool = False) -> Options:
     """From a DeleteOptions body; `how` is what the address says of propagation."""
     wanted = said.get("preconditions") or {}
+    dry = said.get("dryRun") or []
+    if not isinstance(wanted, dict) or not isinstance(dry, list):
+        raise errors.bad_request("preconditions must be an object, dryRun a list")
     if said.get("orphanDependents"):
         how = how or "Orphan"
     how = how or said.get("propagationPolicy") or "Background"
@@ -44,7 +47,7 @@ def options(said: Obj, how: str = "", dry_run: bool = False) -> Options:
         propagation=how,
         uid=str(wanted.get("uid") or ""),
         version=str(wanted.get("resourceVersion") or ""),
-        dry_run=dry_run or "All" in (said.get("dryRun") or []),
+        dry_run=dry_run or "All" in dry,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -27,6 +28,8 @@ from gpucloud.kubeapi.table import partial, table
 from gpucloud.kubeapi.watch import Watched
 
 __all__ = ["Attributes", "Door", "Request", "Response", "User"]
+
+log = logging.getLogger(__name__)
 
 _ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -54,11 +57,15 @@ class Door:
         self._check = check
 
     def answer(self, request: Request) -> Response:
-        """Never raises ApiError: refusals are answered as Status."""
+        """Never raises: refusals and bugs are answered as Status."""
         try:
             return self._answer(request)
         except ApiError as refused:
             return respond(refused.code, refused.status())
+        except Exception as bug:
+            log.exception("%s %s", request.method, request.path)
+            message = f"Internal error occurred: {type(bug).__name__}"
+            return respond(500, ApiError(500, "InternalError", message).status())
 
     def _answer(self, request: Request) -> Response:
         parts = [part for part in request.path.split("/") if part]

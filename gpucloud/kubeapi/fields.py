@@ -122,10 +122,12 @@ def to_v1(paths: Iterable[Path]) -> Obj:
     return tree
 
 
-def from_v1(tree: Obj) -> set[Path]:
+def from_v1(tree: Any) -> set[Path]:
     found: set[Path] = set()
 
-    def walk(at: Obj, path: Path) -> None:
+    def walk(at: Any, path: Path) -> None:
+        if not isinstance(at, dict):
+            return
         if not at and path:
             found.add(path)
         for element, below in at.items():

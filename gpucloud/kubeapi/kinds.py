@@ -150,8 +150,8 @@ def from_crd(crd: Obj) -> Resource:
 
 def _column(declared: dict[str, Any]) -> Column:
     return Column(
-        name=declared["name"],
-        path=declared["jsonPath"],
+        name=str(declared["name"]),
+        path=str(declared["jsonPath"]),
         type=declared.get("type", "string"),
         priority=declared.get("priority", 0),
         description=declared.get("description", ""),

@@ -29,13 +29,20 @@ class Ownership:
     def read(cls, obj: Obj) -> Ownership:
         owned = cls()
         for listed in obj["metadata"].get("managedFields") or []:
-            entry = Entry(
-                listed.get("manager", ""), listed.get("operation", ""),
-                listed.get("subresource", ""),
-            )  # fmt: skip
-            owned.sets[entry] = from_v1(listed.get("fieldsV1") or {})
-            owned.times[entry] = listed.get("time", "")
+            names = (listed.get(name) for name in ("manager", "operation", "subresource"))
+            entry = Entry(*(str(name or "") for name in names))
+            owned.sets[entry] = from_v1(listed.get("fieldsV1"))
+            owned.times[entry] = str(listed.get("time") or "")
         return owned
+
+    @classmethod
+    def kept(cls, old: Obj, said: Any) -> Ownership:
+        """What a writer leaves of it: a list of one empty entry clears, no list changes nothing."""
+        if said == [{}]:
+            return cls()
+        if not said:
+            return cls.read(old)
+        return cls.read({"metadata": {"managedFields": said}})
 
     def write(self, obj: Obj, api_version: str) -> None:
         listed: list[dict[str, Any]] = []

@@ -56,7 +56,10 @@ def strategic_patch(obj: Any, patch: Obj, types: ListTypes, path: Path = ()) -> 
     for name, value in patch.items():
         if name.startswith("$deleteFromPrimitiveList/"):
             field = name.partition("/")[2]
-            merged[field] = [v for v in merged.get(field) or [] if v not in value]
+            kept = merged.get(field) or []
+            if not isinstance(value, list) or not isinstance(kept, list):
+                raise bad_request(f"{name} needs a list")
+            merged[field] = [v for v in kept if v not in value]
         elif name.startswith("$"):
             continue  # $setElementOrder: order is the server's here
         elif value is None:
@@ -70,7 +73,8 @@ def _strategic_value(held: Any, value: Any, types: ListTypes, path: Path) -> Any
     if isinstance(value, dict):
         return strategic_patch(held, value, types, path)
     if isinstance(value, list) and (list_type := types(path)) != "atomic":
-        return _strategic_list(held or [], value, types, path, list_type)
+        kept = held if isinstance(held, list) else []
+        return _strategic_list(kept, value, types, path, list_type)
     return copy.deepcopy(value)
 
 
@@ -97,6 +101,8 @@ def _strategic_list(
 
 
 def _position(items: list[Any], wanted: Any, keys: ListType) -> int | None:
+    if not isinstance(wanted, dict):
+        raise bad_request(f"expected a map in a list that merges by {keys[0]}, got {wanted!r}")
     named = {k: wanted[k] for k in keys if k in wanted}
     if keys[0] not in named:
         raise bad_request(f"map: {wanted} does not contain declared merge key: {keys[0]}")

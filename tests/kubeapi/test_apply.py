@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from gpucloud.kubeapi.errors import ApiError
@@ -112,3 +114,16 @@ def test_annotations_of_others_survive_an_apply(world):
     body["metadata"]["annotations"] = {"ours": "y"}
     host = world.apply("hosts", body, force=True)
     assert host["metadata"]["annotations"] == {"theirs": "x", "ours": "y"}
+
+
+def test_a_writer_may_clear_who_owns_what(world):
+    world.apply("hosts", intent(online=True))
+    host = world.merge("hosts", "h1", {"metadata": {"managedFields": [{}]}}, by=BERT)
+    assert "managedFields" not in host["metadata"]
+    assert world.apply("hosts", intent(online=False), by=BERT)["spec"]["online"] is False
+
+
+def test_a_replacement_without_managed_fields_keeps_the_owners(world):
+    host = copy.deepcopy(world.apply("hosts", intent(online=True)))
+    del host["metadata"]["managedFields"]
+    assert ("anna", "Apply", "") in owners(world.update("hosts", host, by=BERT))

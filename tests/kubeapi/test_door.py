@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import random
 
 import pytest
 
 from gpucloud.kubeapi.errors import forbidden
-from gpucloud.kubeapi.patches import APPLY, JSON, MERGE
-from tests.kubeapi.builders import Web
+from gpucloud.kubeapi.patches import APPLY, JSON, MERGE, STRATEGIC
+from tests.kubeapi.builders import HOSTS_CRD, Web
 
 HOSTS = "/apis/example.com/v1/namespaces/lab/hosts"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -202,3 +204,62 @@ def test_evicting_a_pod_deletes_it(web):
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
     assert web("POST", pods + "/p/eviction", body).status == 201
     assert web("GET", pods + "/p").status == 404
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SPOILED = [None, 1, "x", [], {}, [1], [{}], [None], {"a": 1}, True, "$patch", -1, [[1]]]
+
+
+def spoil(rnd, body):
+    """The body with some of its values replaced by ones of any type."""
+    body = copy.deepcopy(body)
+    for _ in range(rnd.randint(1, 3)):
+        at = body
+        while isinstance(at, dict | list) and at:
+            key = rnd.choice(list(at)) if isinstance(at, dict) else rnd.randrange(len(at))
+            if rnd.random() < 0.4 or not isinstance(at[key], dict | list):
+                at[key] = copy.deepcopy(rnd.choice(SPOILED))
+                break
+            at = at[key]
+    return body
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_body_makes_the_api_stumble_or_spoils_its_lists(web, seed):
+    rnd = random.Random(seed)
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    pod = {"containers": [{"name": "a", "ports": [{"containerPort": 1}]}]}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}
+    kinds = {
+        HOSTS: host(labels={"a": "b"}, finalizers=["a/b"], ownerReferences=[owner]),
+        "/api/v1/namespaces/lab/pods": {"metadata": {"name": "h1"}, "spec": pod},
+        "/api/v1/nodes": {"metadata": {"name": "h1"}, "status": status},
+        "/api/v1/namespaces/lab/secrets": {"metadata": {"name": "h1"}, "stringData": {"a": "b"}},
+        CRDS: HOSTS_CRD,
+    }
+    for _ in range(250):
+        path = rnd.choice(list(kinds))
+        body = spoil(rnd, kinds[path])
+        name = kinds[path]["metadata"]["name"]
+        kind = rnd.choice([MERGE, JSON, STRATEGIC, APPLY])
+        door = rnd.choice(["", "/status"])
+        answers = [
+            web("POST", path, body),
+            web("PATCH", f"{path}/{name}{door}", body, kind=kind, fieldManager="f", force="true"),
+            web("DELETE", f"{path}/ghost", spoil(rnd, {"preconditions": {}, "dryRun": ["All"]})),
+            web("GET", path, accept=TABLE),
+        ]
+        assert all(answer.status < 500 for answer in answers), [a.body for a in answers]
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"group": "x.io"}, HOSTS_CRD["spec"] | {"versions": []}, None, [], "x"]
+)
+def test_a_definition_that_cannot_be_served_is_invalid(web, spec):
+    body = {"metadata": {"name": "hosts.example.org"}, "spec": spec}
+    assert web("POST", CRDS, body).status == 422
+
+
+def test_a_definition_is_named_after_its_plural_and_group(web):
+    body = {"metadata": {"name": "other.example.com"}, "spec": HOSTS_CRD["spec"]}
+    assert web("POST", CRDS, body).status == 422

@@ -1,10 +1,11 @@
-"""What a control plane does by itself: silent nodes become NotReady, old tokens vanish."""
+"""What a control plane does by itself: silent nodes become NotReady, old tokens and Events go."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import time
+from datetime import UTC, datetime
 
 from gpucloud.kubeapi.cluster import Cluster, Patch, Writer, now
 from gpucloud.kubeapi.errors import Obj
@@ -14,6 +15,7 @@ from gpucloud.lab.kube.clusters import Running
 from gpucloud.lab.kube.context import Context
 
 GRACE = 40.0  # seconds of wall time without a word from the kubelet
+EVENTS_LAST = 3600.0  # as a real API keeps them
 UNREACHABLE = "node.kubernetes.io/unreachable"
 ITSELF = Writer("system:kube-controller-manager", "kube-controller-manager")
 
@@ -40,6 +42,20 @@ def look(running: Running) -> None:
     for secret in cluster.store.list("secrets", "kube-system"):
         if secret.get("type") == BOOTSTRAP_TYPE and expired(secret):
             cluster.delete(secrets, "kube-system", secret["metadata"]["name"], ITSELF)
+    events = cluster.registry.find("events")
+    for event in cluster.store.list("events"):
+        if _age(event) > EVENTS_LAST:
+            meta = event["metadata"]
+            cluster.delete(events, meta["namespace"], meta["name"], ITSELF)
+
+
+def _age(event: Obj) -> float:
+    """Seconds since an Event last happened."""
+    said = event.get("lastTimestamp") or event["metadata"]["creationTimestamp"]
+    try:
+        return (datetime.now(UTC) - datetime.fromisoformat(str(said))).total_seconds()
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def _ready(node: Obj) -> str:
