@@ -4,16 +4,20 @@ wipes.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower
+from django.utils import timezone
 
 from gpucloud.models import Base, User, name_validator
 
 if TYPE_CHECKING:
     from provisioning.models import NodeClaim
+
+POWER_GOOD_FOR = timedelta(seconds=120)
 
 
 class Site(Base):
@@ -175,6 +179,12 @@ class Server(Base):
 
     def get_absolute_url(self) -> str:
         return f"/servers/{self.name}/"
+
+    @property
+    def power_now(self) -> str:
+        """The power as far as anybody knows now: what was read too long ago is unknown, not off."""
+        known = self.power_at is not None and timezone.now() - self.power_at <= POWER_GOOD_FOR
+        return self.power if known else self.Power.UNKNOWN
 
     @property
     def claim(self) -> NodeClaim | None:
