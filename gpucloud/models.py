@@ -53,6 +53,8 @@ class User(AbstractUser):
     theme = models.CharField(max_length=8, choices=Theme, default=Theme.AUTO)
     language = models.CharField(max_length=8, default="en")
     zone = models.CharField(max_length=64, default="UTC")
+    # The tenant that this request's token is bound to; not a column.
+    only_tenant: int | None = None
 
     class Meta:
         constraints = [
@@ -108,6 +110,27 @@ class ApiToken(Base):
     @staticmethod
     def digest_of(clear: str) -> str:
         return hashlib.sha256(clear.encode()).hexdigest()
+
+
+class IdempotentRequest(models.Model):
+    """The answer to a create that carried an Idempotency-Key, given again to the same request.
+
+    `status` is null while the request runs. Kept for a day.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=255)
+    route = models.CharField(max_length=300)
+    body_hash = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    response = models.JSONField(default=dict)
+    started = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="idempotency_key")]
+
+    def __str__(self) -> str:
+        return f"{self.route} {self.key}"
 
 
 class Event(models.Model):

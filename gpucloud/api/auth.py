@@ -1,12 +1,16 @@
-"""Bearer tokens: `Authorization: Bearer gpc_…`, compared by digest, refused when expired or its owner is disabled."""
+"""Bearer tokens: `Authorization: Bearer gpc_…`, compared by digest, refused when expired or its
+owner is disabled.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from gpucloud.models import ApiToken, User
@@ -31,7 +35,21 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("The token is unknown or has expired. Make a new one.")
         if token.last_used is None or now - token.last_used > timedelta(minutes=1):
             ApiToken.objects.filter(pk=token.pk).update(last_used=now)
+        # Read by gpucloud.policy: a token bound to a tenant reaches nothing beside it.
+        token.owner.only_tenant = token.tenant_id
         return token.owner, token
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+class Scopes(BasePermission):
+    """A token does no more than its scopes say; a session has no scopes."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        token = request.auth
+        if not isinstance(token, ApiToken) or not token.scopes:
+            return True
+        wanted = "read" if request.method in SAFE_METHODS else "write"
+        self.message = f"This token lacks the scope “{wanted}”."
+        return wanted in token.scopes
