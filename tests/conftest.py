@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from django.db.backends.sqlite3.operations import DatabaseOperations
+from django.db.backends.sqlite3.base import DatabaseOperations
 
 from tests import make
 
