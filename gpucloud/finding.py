@@ -41,7 +41,7 @@ KINDS: Final = (
     Kind("provisioning.NodeType", "Node types", "gpu", ("full_name", "display_name")),
     Kind("provisioning.NodeProvider", "Providers", "provider", staff=True),
     Kind("provisioning.OSImage", "Images", "image", ("name", "display_name")),
-    Kind("tenants.ClusterTemplate", "Templates", "template", ("name", "display_name")),
+    Kind("tenants.ClusterTemplate", "Templates", "template", ("name", "title")),
 )
 
 

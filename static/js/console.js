@@ -6,6 +6,15 @@
   const say = (words) => { const said = $('#said'); if (said) said.textContent = words }
 
   // ---- Live: one socket; a fragment older than the one shown is refused; focus and open details stay.
+  const bare = (el) => {
+    const copy = el.cloneNode(true)
+    delete copy.dataset.changed
+    if (!copy.className) copy.removeAttribute('class')
+    $$('time[data-ago]', copy).forEach((t) => { t.textContent = '' })
+    $$('details', copy).forEach((d) => { d.open = false })
+    return copy
+  }
+  const same = (next, shown) => bare(next).isEqualNode(bare(shown))
   const older = (next, shown) => Number(next?.dataset.rev) < Number(shown?.dataset.rev)
   const keep = (shown, next) => {
     $$('details[data-key]', shown).forEach((d) => {
@@ -15,13 +24,13 @@
     const focus = shown.contains(document.activeElement) && document.activeElement
     const twin = focus && (focus.id ? `#${CSS.escape(focus.id)}` : focus.getAttribute('href') && `a[href="${CSS.escape(focus.getAttribute('href'))}"]`)
     if (twin) queueMicrotask(() => $(twin, document.getElementById(next.id) ?? document)?.focus({ preventScroll: true }))
-    $$('input:checked', shown).forEach((box) => { const same = $(`input[value="${CSS.escape(box.value)}"]`, next); if (same) same.checked = true })
+    $$('input:checked', shown).forEach((box) => { const twin = $(`input[value="${CSS.escape(box.value)}"]`, next); if (twin) twin.checked = true })
     if (next.matches('tr')) next.dataset.changed = ''
   }
   document.addEventListener('htmx:oobBeforeSwap', (event) => {
     const next = event.detail.fragment.firstElementChild
     const shown = event.detail.target
-    if (!next || older(next, shown) || next.isEqualNode(shown)) return void (event.detail.shouldSwap = false)
+    if (!next || older(next, shown) || same(next, shown)) return void (event.detail.shouldSwap = false)
     if (next.id === shown.id) keep(shown, next)
   })
 
@@ -46,7 +55,7 @@
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
     $$('[data-rev][id]', page).forEach((next) => {
       const shown = document.getElementById(next.id)
-      if (!shown || older(next, shown) || next.isEqualNode(shown)) return
+      if (!shown || older(next, shown) || same(next, shown)) return
       keep(shown, next)
       htmx.swap(shown, next.outerHTML, { swapStyle: 'outerHTML' })
     })
@@ -120,7 +129,7 @@
     if (event.key === 'Escape') $$('details.menu-box[open]').forEach((menu) => { menu.open = false; $('summary', menu).focus() })
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input:not([type="checkbox"]), textarea, select, [contenteditable]') || $('dialog[open]')) return
     const rows = $$('.table tbody tr'); const here = rows.indexOf(document.activeElement.closest('tr'))
-    const row = (step) => $('th a, td a, input', rows[Math.min(Math.max(here + step, 0), rows.length - 1)])?.focus()
+    const row = (step) => { const to = rows[Math.min(Math.max(here + step, 0), rows.length - 1)]; if (to) ($('a', to) ?? $('input', to))?.focus() }
     if (g && Date.now() - g < 1200 && GO[event.key]) { g = 0; return void location.assign(GO[event.key]) }
     g = event.key === 'g' ? Date.now() : 0
     const act = { '/': () => $('.topbar .search input')?.focus(), '?': () => $('#shortcuts')?.showModal(), j: () => row(1), k: () => row(-1), x: () => $('.tick input', rows[here])?.click() }[event.key]
