@@ -129,7 +129,8 @@ class Operator:
     def backoff(self, count: int) -> float:
         """Seconds to the next attempt: one to two minutes, doubled per failure, scaled."""
         minutes = 2.0 ** min(max(count, 1), 9)
-        return max(1.0, random.uniform(0.5, 1.0) * minutes * 60 / self.speed)
+        # Never so short that somebody who looks every two seconds would miss the error.
+        return max(4.0, random.uniform(0.5, 1.0) * minutes * 60 / self.speed)
 
     async def _load_secrets(self, host: Host) -> None:
         if name := host.bmc.get("credentialsName"):

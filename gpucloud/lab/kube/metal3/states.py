@@ -223,6 +223,7 @@ async def deprovisioning(host: Host, ironic: Ironic) -> float:
     kind = "clean" if host.cleaning_wanted else "power-off"
     seen = await ironic.work(host, job_of(host, kind, "deprovision"))
     if seen.state == "running":
+        host.clear_error()
         return POLL
     if seen.state == "failed":
         host.fail("provisioning error", seen.error)
