@@ -43,11 +43,15 @@ DOORS = {} if TESTING else _doors()
 
 
 def _key(name: str, variable: str, size: int) -> str:
-    """A key from the environment, its file, or (demo and tests only) made once under keys/ with mode 0600."""
+    """A key from the environment, its file, or (demo and tests only) made once under keys/ with
+    mode 0600.
+    """
     if given := env(variable):
         return given
     if not DEMO and not TESTING:
-        raise ImproperlyConfigured(f"Set {variable} or {variable}_FILE: production makes no keys by itself.")
+        raise ImproperlyConfigured(
+            f"Set {variable} or {variable}_FILE: production makes no keys by itself."
+        )
     if TESTING:
         return base64.b64encode(variable.encode().ljust(size, b".")[:size]).decode()
     path = GPUCLOUD_DATA / "keys" / name
@@ -63,22 +67,25 @@ def _key(name: str, variable: str, size: int) -> str:
 
 # Signs sessions and CSRF tokens; never used to encrypt.
 SECRET_KEY = _key("secret_key", "SECRET_KEY", 48)
-# AES-256 key of the Secret table, base64 of 32 bytes; the variable names the file, kept outside the database.
+# AES-256 key of the Secret table, base64 of 32 bytes; the variable names the file, kept outside the
+# database.
 ENCRYPTION_KEY = _key("encryption.key", "GPUCLOUD_KEY", 32)
 # The demo's accounts share this password; random when unset (seed_demo writes it to demo-password).
 GPUCLOUD_DEMO_PASSWORD = env("GPUCLOUD_DEMO_PASSWORD")
 
 PORT = int(os.environ.get("PORT", "8000"))
 PUBLIC_URL = env("PUBLIC_URL", f"http://127.0.0.1:{PORT}")
-# The agent's and media door as seen from the provisioning segment, and its CA (PEM) that agents pin.
+# The agent's and media door as seen from the provisioning segment, and its CA (PEM) that agents
+# pin.
 AGENT_URL = env("AGENT_URL", DOORS.get("door", "https://127.0.0.1:8443"))
 BMC_URL = env("BMC_URL", AGENT_URL)
 DOOR_CERTIFICATES = GPUCLOUD_DATA / "keys"
 # Divides the lab's durations; the product only passes it on.
 LAB_SPEED = float(os.environ.get("LAB_SPEED", "20"))
-# Scales every deadline, lease and look-again time; for tests only.
+# Scales every deadline and backoff; for tests only.
 TIME_FACTOR = float(os.environ.get("TIME_FACTOR", "1"))
-# Names of managedFields managers that count as GitOps appliers beside those found by operation Apply.
+# Names of managedFields managers that count as GitOps appliers beside those found by operation
+# Apply.
 GITOPS_MANAGERS = tuple(n for n in env("GITOPS_MANAGERS").split(",") if n)
 
 DEBUG = False
@@ -148,7 +155,10 @@ TEMPLATES: list[dict[str, Any]] = [
 
 AUTH_USER_MODEL = "gpucloud.User"
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 PASSWORD_HASHERS = (
@@ -171,17 +181,21 @@ def _database() -> dict[str, Any]:
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": GPUCLOUD_DATA / "gpucloud.sqlite3",
             "OPTIONS": {
-                # IMMEDIATE takes the write lock at BEGIN, so that a read never has to be upgraded half-way.
+                # IMMEDIATE takes the write lock at BEGIN, so that a read never has to be upgraded
+                # half-way.
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 30,
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=30000;",
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; "
+                "PRAGMA busy_timeout=30000;",
             },
             # A file: threads share a database in memory through one cache, whose locks do not wait.
             "TEST": {"NAME": Path(tempfile.gettempdir()) / f"gpucloud-test-{os.getpid()}.sqlite3"},
         }
     parts = urlsplit(url)
     if parts.scheme not in ("postgres", "postgresql"):
-        raise ImproperlyConfigured("DATABASE_URL must be postgresql://user:password@host:port/name.")
+        raise ImproperlyConfigured(
+            "DATABASE_URL must be postgresql://user:password@host:port/name."
+        )
     query = dict(parse_qsl(parts.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -192,7 +206,10 @@ def _database() -> dict[str, Any]:
         "PORT": str(parts.port or ""),
         "CONN_HEALTH_CHECKS": True,
         # Tests open and close connections per database, which a pool would hold on to.
-        "OPTIONS": {**query, **({} if TESTING else {"pool": {"min_size": 1, "max_size": 12, "timeout": 10}})},
+        "OPTIONS": {
+            **query,
+            **({} if TESTING else {"pool": {"min_size": 1, "max_size": 12, "timeout": 10}}),
+        },
     }
 
 
@@ -219,7 +236,8 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_ALWAYS_EAGER = False
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
-# Kinds of drivers by concern: the key is what the database stores. Add a path to your own class here.
+# Kinds of drivers by concern: the key is what the database stores. Add a path to your own class
+# here.
 DRIVERS: dict[str, dict[str, str]] = {
     "bmc": {
         "redfish": "inventory.drivers.redfish.Redfish",

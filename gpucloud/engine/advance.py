@@ -143,7 +143,7 @@ def _record(plan: Plan, owner: Any, step: Step, held: leases.Held, progress: Pro
     code = str(progress.evidence.get("code", ""))
     with transaction.atomic():
         if not progress.done:
-            wait = scaled(max(0.05, progress.wait))
+            wait = timedelta(seconds=max(0.05, progress.wait))
             _set(
                 step, held, state=Step.State.WAITING, code=code, next_try_at=Now() + wait, **common
             )

@@ -1,6 +1,4 @@
-"""The engine's time: the database's clock, and TIME_FACTOR as the only scale of waits and
-deadlines.
-"""
+"""The engine's time: the database's clock, and TIME_FACTOR as the only scale of deadlines."""
 
 from __future__ import annotations
 
@@ -33,10 +31,10 @@ def db_now() -> datetime:
 
 
 def scaled(seconds: float) -> timedelta:
-    """Seconds times TIME_FACTOR."""
+    """A deadline's or a backoff's seconds times TIME_FACTOR."""
     return timedelta(seconds=seconds * settings.TIME_FACTOR)
 
 
 def later(seconds: float) -> Any:
-    """SQL expression: the database's now plus scaled seconds."""
-    return ExpressionWrapper(Now() + scaled(seconds), output_field=DateTimeField())
+    """SQL expression: the database's now plus seconds, never scaled: leases are real time."""
+    return ExpressionWrapper(Now() + timedelta(seconds=seconds), output_field=DateTimeField())

@@ -9,12 +9,13 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from gpucloud.engine.clock import later, scaled
+from gpucloud.engine.clock import later
 from gpucloud.models import Lease
 
 LEASE_SECONDS = 40.0
@@ -57,7 +58,7 @@ class Held:
 def _take(resource: str, holder: str, seconds: float) -> int | None:
     rows = Lease.objects.filter(resource=resource)
     # A successor of a holder that died waits one request time-out beyond the lease.
-    grace = scaled(REQUEST_SECONDS)
+    grace = timedelta(seconds=REQUEST_SECONDS)
     free = Q(holder="") | Q(holder=holder) | Q(expires__lt=Now() - grace)
     if rows.filter(free).update(
         holder=holder, expires=later(seconds), generation=F("generation") + 1
