@@ -5,8 +5,10 @@ One resource that cannot be read becomes a warning and costs no more than itself
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from sushy import exceptions  # type: ignore[import-untyped]
@@ -43,11 +45,11 @@ def read_facts(client: Client) -> Inspection:
         processors=tuple(_cpu(one) for one in processors if one.get("ProcessorType") == "CPU"),
         memory_gib=_number(_object(system.get("MemorySummary")).get("TotalSystemMemoryGiB")),
         gpus=tuple(gpus),
-        ports=tuple(reader.ports(system)),
+        ports=reader.ports(system),
         drives=tuple(reader.drives(system)),
         warnings=tuple(reader.warnings),
         certificate=client.certificate or None,
-        extra={"system": path, "sku": _text(system.get("SKU"))},
+        extra={"system": path, "sku": _text(system.get("SKU")), "lldp": reader.neighbours},
     )
 
 
@@ -62,6 +64,7 @@ class Reader:
     def __init__(self, client: Client) -> None:
         self._client = client
         self.warnings: list[str] = []
+        self.neighbours: dict[str, dict[str, str]] = {}
 
     def get(self, path: str) -> Json:
         with self._forgiven(path):
@@ -101,7 +104,20 @@ class Reader:
                 found += [self._gpu(one) for one in below if _is_gpu(one)]
         return found or list(self._pcie_gpus(system))
 
-    def ports(self, system: Json) -> Iterator[PortSeen]:
+    def ports(self, system: Json) -> tuple[PortSeen, ...]:
+        """By interfaces, then by what network adapters add; `neighbours` is filled on the way."""
+        found = {port.mac: port for port in self._interfaces(system)}
+        for chassis in _list(_object(system.get("Links")).get("Chassis")):
+            where = _link(self.get(_id(chassis)), "NetworkAdapters")
+            for adapter in self.members(where):
+                for function in self.members(_link(adapter, "NetworkDeviceFunctions")):
+                    for port in _function_ports(function):
+                        found.setdefault(port.mac, port)
+                for told in self.members(_link(adapter, "Ports")):
+                    self._read_port(told, found)
+        return tuple(found.values())
+
+    def _interfaces(self, system: Json) -> Iterator[PortSeen]:
         listed = list(self.members(_link(system, "EthernetInterfaces")))
         names = [_text(one.get("Name")) for one in listed]
         told_apart = len(set(names)) == len(names)
@@ -113,6 +129,24 @@ class Reader:
                 speed = _number(one.get("SpeedMbps"))
                 link = _link_state(one.get("LinkStatus"))
                 yield PortSeen(shown, mac, link, int(speed) if speed else None)
+
+    def _read_port(self, port: Json, found: dict[str, PortSeen]) -> None:
+        ethernet = _object(port.get("Ethernet"))
+        lldp = _object(ethernet.get("LLDPReceive"))
+        speed = _number(port.get("CurrentSpeedGbps"))
+        for given in _texts(ethernet.get("AssociatedMACAddresses")):
+            mac = _mac(given)
+            if not mac:
+                continue
+            known = found.get(mac) or PortSeen(_text(port.get("Id")) or mac, mac)
+            found[mac] = replace(
+                known,
+                link=known.link or _link_state(port.get("LinkStatus")),
+                speed_mbps=known.speed_mbps or (int(speed * 1000) if speed else None),
+            )
+            switch = _text(lldp.get("SystemName")) or _text(lldp.get("ChassisId"))
+            if switch and _text(lldp.get("PortId")):
+                self.neighbours[mac] = {"switch": switch, "port": str(lldp["PortId"])}
 
     def drives(self, system: Json) -> Iterator[DriveSeen]:
         for storage in self.members(_link(system, "Storage")):
@@ -199,6 +233,18 @@ def _is_gpu(processor: Json) -> bool:
     return processor.get("ProcessorType") in ("GPU", "Accelerator") and not absent
 
 
+def _function_ports(function: Json) -> Iterator[PortSeen]:
+    """The port of a network device function; InfiniBand's is known by its GUID."""
+    name = _text(function.get("Id")) or ""
+    ethernet, fabric = _object(function.get("Ethernet")), _object(function.get("InfiniBand"))
+    mac = _mac(ethernet.get("PermanentMACAddress")) or _mac(ethernet.get("MACAddress"))
+    guid = _mac(fabric.get("PermanentPortGUID"), octets=8)
+    if mac:
+        yield PortSeen(name or mac, mac)
+    elif guid:
+        yield PortSeen(name or guid, guid, kind="infiniband")
+
+
 def _cpu(processor: Json) -> dict[str, Any]:
     return {
         "model": _text(processor.get("Model")),
@@ -222,11 +268,11 @@ def _serial(system: Json, vendor: str | None) -> str | None:
     return (_text(system.get("SKU")) or serial) if "dell" in (vendor or "").lower() else serial
 
 
-def _mac(value: Any) -> str | None:
-    text = (_text(value) or "").lower().replace("-", ":")
-    if len(text) == 12 and ":" not in text:
-        text = ":".join(text[i : i + 2] for i in range(0, 12, 2))
-    return text if text.count(":") >= 5 and text != "00:00:00:00:00:00" else None
+def _mac(value: Any, octets: int = 6) -> str | None:
+    digits = re.sub(r"[^0-9a-f]", "", (_text(value) or "").lower().removeprefix("0x"))
+    if len(digits) != 2 * octets or not digits.strip("0"):
+        return None
+    return ":".join(digits[i : i + 2] for i in range(0, len(digits), 2))
 
 
 def _link_state(value: Any) -> str | None:
@@ -247,6 +293,10 @@ def _object(value: Any) -> Json:
 
 def _list(value: Any) -> list[Json]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str | None:

@@ -37,6 +37,7 @@ class Client:
         self.lock = threading.RLock()
         self.certificate = plain_fingerprint(login.certificate)
         self._root: sushy.Sushy | None = None
+        self._path = ""
 
     def root(self) -> sushy.Sushy:
         if self._root is None:
@@ -54,7 +55,8 @@ class Client:
 
     def system(self) -> Any:
         """The system the address names; without one the BMC's only real one."""
-        return self.root().get_system(self.login.address.system or self._only_system())
+        self._path = self._path or self.login.address.system or self._only_system()
+        return self.root().get_system(self._path)
 
     def systems(self) -> list[str]:
         members = self.get("/redfish/v1/Systems").get("Members")

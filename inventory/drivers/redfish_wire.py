@@ -140,11 +140,18 @@ class BmcConnector(connector.Connector):  # type: ignore[misc]
                 )
             except requests.exceptions.RequestException as error:
                 raise transport_error(self._host, method, error) from error
-            if method != "GET" or answer.status_code not in (301, 302, 303, 307, 308):
+            if answer.status_code not in (301, 302, 303, 307, 308):
                 self._tidy(method, url, answer)
                 return answer
+            if method != "GET":
+                break
             url = self._own(urljoin(url, answer.headers.get("Location", "")))
-        raise DriverError(f"{self._host}: {method} is redirected in circles.", code="BMC_ERROR")
+        raise DriverError(
+            f"{self._host}: {method} {urlsplit(url).path} is redirected, which is not followed.",
+            code="BMC_ERROR",
+            permanent=True,
+            hint="Use the address at which the BMC itself answers.",
+        )
 
     def _own(self, url: str) -> str:
         """Refuse to leave the BMC: the token would go along."""

@@ -93,7 +93,9 @@ def stage(request):
 
 @pytest.fixture
 def bmc(lab):
-    return lab_stage(lab)
+    stage = lab_stage(lab)
+    yield stage
+    lab.faults(stage.name)
 
 
 @pytest.fixture
@@ -231,6 +233,9 @@ def test_a_dgx_shows_its_gpus_and_the_certificate_to_pin(dgx):
     rack = dgx.lab.rack["dgx-01"]
     assert [gpu.serial for gpu in seen.gpus] == [gpu["serial"] for gpu in rack["gpus"]]
     assert {port.mac for port in seen.ports} == {nic["mac"] for nic in rack["nics"]}
+    assert {mac: (told["switch"], told["port"]) for mac, told in seen.extra["lldp"].items()} == {
+        nic["mac"]: (nic["switch"], nic["port"]) for nic in rack["nics"]
+    }
     assert (seen.uuid, seen.serial) == (rack["uuid"], rack["serial"])
     assert seen.bmc_version == rack["bmc_version"] and seen.bios_version == rack["bios_version"]
     assert re.fullmatch("[0-9a-f]{64}", seen.certificate)
