@@ -8,7 +8,9 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def words(value: timedelta | float | int | None, units: int = 2) -> str:
-    """The two largest units; parts of a second only below ten seconds, where they still say something."""
+    """The two largest units; parts of a second only below ten seconds, where they still say
+    something.
+    """
     if value is None:
         return ""
     seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)

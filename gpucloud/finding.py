@@ -1,4 +1,6 @@
-"""Find anything: one word against the names, serials and addresses of everything a person may see."""
+"""Find anything: one word against the names, serials and addresses of everything a person
+may see.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import Any, Final
 from django.apps import apps
 from django.db.models import Q
 
+from gpucloud import policy
 from gpucloud.models import User
 
 MOST: Final = 10
@@ -15,16 +18,12 @@ MOST: Final = 10
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of thing: its model, what several are called, its icon, and where a word may hit.
-
-    `staff` keeps a kind without tenant rules to people of the platform.
-    """
+    """One kind of thing: its model, what several are called, its icon, and where a word may hit."""
 
     model: str
     plural: str
     icon: str
     paths: tuple[str, ...] = ("name",)
-    staff: bool = False
 
 
 KINDS: Final = (
@@ -39,7 +38,7 @@ KINDS: Final = (
     Kind("network.Segment", "Segments", "network", ("name", "cidr")),
     Kind("tenants.Tenant", "Tenants", "user", ("name", "display_name")),
     Kind("provisioning.NodeType", "Node types", "gpu", ("full_name", "display_name")),
-    Kind("provisioning.NodeProvider", "Providers", "provider", staff=True),
+    Kind("provisioning.NodeProvider", "Providers", "provider"),
     Kind("provisioning.OSImage", "Images", "image", ("name", "display_name")),
     Kind("tenants.ClusterTemplate", "Templates", "template", ("name", "title")),
 )
@@ -59,7 +58,7 @@ def find(user: User, text: str) -> list[Found]:
         return []
     found = []
     for kind in KINDS:
-        rows = list(_rows(user, kind, words)[: MOST + 1]) if user.sees_all or not kind.staff else []
+        rows = list(_rows(user, kind, words)[: MOST + 1])
         if rows:
             found.append(Found(kind, rows[:MOST], len(rows) > MOST))
     return found
@@ -67,9 +66,7 @@ def find(user: User, text: str) -> list[Found]:
 
 def _rows(user: User, kind: Kind, words: list[str]) -> Any:
     model = apps.get_model(kind.model)
-    rows: Any = model._default_manager.all()
-    if hasattr(rows, "visible_to"):
-        rows = rows.visible_to(user)
+    rows = policy.visible(user, model._default_manager.all())
     for word in words:
         hit = Q()
         for path in kind.paths:

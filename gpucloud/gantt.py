@@ -1,4 +1,6 @@
-"""The bar strip of a claim: measured and usual time of each step on one axis, as percents for the template."""
+"""The bar strip of a claim: measured and usual time of each step on one axis, as percents for the
+template.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ class Gantt:
     def of(
         cls, spans: Sequence[Span], now: datetime, *, ended: datetime | None = None
     ) -> Self | None:
-        """The strip as of `now`; None before anything ran. `ended` is when all was over, well or not."""
+        """The strip as of `now`; None before anything ran. `ended` is when all was over, well or
+        not.
+        """
         runs = [run for span in spans for run in span.tries]
         if not runs:
             return None
@@ -138,8 +142,8 @@ def _bars(
                     )
                 )
             bars.append(axis.bar("p50", start, end))
-    for start, end, state in span.tries:
-        bars.append(axis.bar("ran", start, end or now, state if state != "done" else ""))
+    for begun, ended, state in span.tries:
+        bars.append(axis.bar("ran", begun, ended or now, state if state != "done" else ""))
     return bars
 
 
@@ -158,7 +162,7 @@ def _moments(
 
 
 def _covers(moment: Mark, hour: Mark) -> bool:
-    """Whether a moment's words would lie over an hour's: they are centred, near the end right-aligned."""
+    """Whether a moment's words would lie over an hour's: centred, near the end flush right."""
     before, after = (15, 4) if moment.end else (9, 9)
     return -before < hour.at - moment.at < after
 

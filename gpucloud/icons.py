@@ -33,12 +33,14 @@ ICONS: Final[dict[str, str]] = {
     "edit": '<path d="M10.5 2.75l2.75 2.75L5.5 13.25l-3.25.5.5-3.25zM8.75 4.5l2.75 2.75"/>',
     "file": '<path d="M4 1.75h5l3.25 3.25v9.25H4z"/><path d="M9 1.75V5h3.25"/>',
     "filter": '<path d="M2.5 4h11M4.5 8h7M6.5 12h3"/>',
-    "gpu": '<rect x="1.75" y="4" width="12.5" height="7" rx="1"/><circle cx="5.4" cy="7.5" r="1.6"/>'
-    '<circle cx="10.6" cy="7.5" r="1.6"/><path d="M4 11v2M6.5 11v2"/>',
+    "gpu": '<rect x="1.75" y="4" width="12.5" height="7" rx="1"/>'
+    '<circle cx="5.4" cy="7.5" r="1.6"/><circle cx="10.6" cy="7.5" r="1.6"/>'
+    '<path d="M4 11v2M6.5 11v2"/>',
     "image": '<circle cx="8" cy="8" r="6"/><circle cx="8" cy="8" r="1.75"/><path d="M8 4.25A3.75 '
     '3.75 0 0 1 11.75 8"/>',
     "info": '<circle cx="8" cy="8" r="6"/><path d="M8 7.25v3.5M8 5.1v.01"/>',
-    "key": '<circle cx="5" cy="11" r="2.75"/><path d="M7 9l6.25-6.25M10.75 5.25l2 2M9 7l1.25 1.25"/>',
+    "key": '<circle cx="5" cy="11" r="2.75"/>'
+    '<path d="M7 9l6.25-6.25M10.75 5.25l2 2M9 7l1.25 1.25"/>',
     "lock": '<rect x="3.25" y="7" width="9.5" height="6.5" rx="1"/>'
     '<path d="M5.5 7V5a2.5 2.5 0 0 1 5 0v2"/>',
     "menu": '<path d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11"/>',

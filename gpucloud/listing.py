@@ -1,10 +1,11 @@
 """Listing: search, filters, sort and page of a table, all read from the URL and nothing else.
 
     listing = Listing(request.GET, Server.objects.visible_to(user), name="servers",
-                      search=("name", "serial"), columns=COLUMNS, filters=FILTERS, topic="server-row")
+                      search=("name", "serial"), columns=COLUMNS, filters=FILTERS,
+                      topic="server-row")
 
-The template gets one object: `rows`, `count`, `heads`, `chips`, `choices`, `notes` and addresses. A value in
-the URL that nobody knows is ignored and said so in `notes`; it never breaks a bookmark.
+The template gets one object: `rows`, `count`, `heads`, `chips`, `choices`, `notes` and addresses.
+A value in the URL that nobody knows is ignored and said so in `notes`; it never breaks a bookmark.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Column:
 class Filter:
     """One URL parameter with a closed list of values; several values are either-or.
 
-    `lookup` is a field path, or a callable from the chosen values to a Q. `choices` may be a callable,
+    `lookup` is a field path, or a callable from the chosen values to a Q. `choices` may be a
+    callable,
     so that it is read per request (names of providers, say).
     """
 
@@ -259,7 +261,9 @@ class Listing(Generic[Row]):
         )
 
     def href(self, **changes: Any) -> str:
-        """The address of this listing with some parameters changed; any change but `page` goes to page 1."""
+        """The address of this listing with some parameters changed; any change but `page` goes to
+        page 1.
+        """
         return "?" + urlencode(self._current(**{"page": None, **changes}))
 
     def _current(self, **changes: Any) -> list[tuple[str, str]]:

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 @dataclass(frozen=True)
 class Section:
-    """One entry. `staff` hides it from people without a platform role; pages check for themselves."""
+    """One entry. `staff` hides it from people without a platform role; pages check for
+    themselves.
+    """
 
     label: str
     path: str

@@ -1,4 +1,6 @@
-"""One view for the page and for its fragments: htmx gets the part it asked for, everybody else the page."""
+"""One view for the page and for its fragments: htmx gets the part it asked for, everybody else the
+page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The word and tone of an object's state: the model's label, and the tone of its app's lifecycle table."""
+"""The word and tone of an object's state: the model's label, and the tone of its app's lifecycle
+table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The shapes that the fragments under templates/ui/ take: plain values, nothing that touches the database."""
+"""The shapes that the fragments under templates/ui/ take: plain values, nothing that touches the
+database.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Link:
-    """A place to go or, with `method="post"`, a thing to do; kind: primary, danger, quiet or plain."""
+    """A place to go or, with `method="post"`, a thing to do; kind: primary, danger, quiet
+    or plain.
+    """
 
     label: str
     href: str

@@ -1,4 +1,6 @@
-"""Pages of the shell itself: search, the theme switch, and every component in its states for those who build pages."""
+"""Pages of the shell itself: search, the theme switch, and every component in its states for those
+who build pages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Live pages: writers publish names, a hub per process re-reads and renders once, sockets get text."""
+"""Live pages: writers publish names, a hub per process re-reads and renders once, sockets
+get text.
+"""
 
 from __future__ import annotations
 

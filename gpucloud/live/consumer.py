@@ -25,7 +25,9 @@ COME_AGAIN: Final = 1012
 
 
 def person(session_key: str) -> tuple[User, ViewClass] | None:
-    """The signed-in person behind a session, read anew; None when it ended or the account is off."""
+    """The signed-in person behind a session, read anew; None when it ended or the account
+    is off.
+    """
     store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     user = auth.get_user(SimpleNamespace(session=store))  # type: ignore[arg-type]
     if not isinstance(user, User) or not user.is_active:
@@ -56,7 +58,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def connect(self) -> None:
         self.session_key = self.scope.get("cookies", {}).get(settings.SESSION_COOKIE_NAME, "")
         found = await in_thread(lambda: person(self.session_key)) if self.session_key else None
-        # Accepted first, because a refused handshake tells the page nothing and it would try for ever.
+        # Accepted first, because a refused handshake tells the page nothing and it would try for
+        # ever.
         await self.accept()
         if found is None:
             await self.close(SIGNED_OUT)
@@ -66,7 +69,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self._subscribe(list(dict.fromkeys(asked))[:MOST_TOPICS])
 
     async def _subscribe(self, asked: list[str]) -> None:
-        """Join what exists and may be seen; unknown, malformed and foreign topics are refused alike."""
+        """Join what exists and may be seen; unknown, malformed and foreign topics are refused
+        alike.
+        """
         assert self.box is not None
         topics = [topic for text in asked if (topic := Topic.parse(text)) is not None]
         allowed = {topic.text for topic in await Hub.current().join(self.box, topics)}

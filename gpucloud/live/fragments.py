@@ -30,7 +30,8 @@ class ViewClass:
 
     @classmethod
     def of(cls, user: User) -> ViewClass:
-        # tenants.Membership points here with related_name "memberships"; this module imports no app.
+        # tenants.Membership points here with related_name "memberships"; this module imports no
+        # app.
         rows: Any = getattr(user, "memberships")  # noqa: B009
         return cls(
             role=str(user.platform_role),
@@ -49,8 +50,8 @@ class ViewClass:
 class Fragment:
     """One topic of live pages.
 
-    `kind` is the published kind it follows (gpucloud.history.kind_of). `load(user, uid)` returns the
-    object through `visible_to(user)`, or None. `templates` are rendered in order into one message;
+    `kind` is the published kind it follows (gpucloud.history.KINDS). `load(user, uid)` returns the
+    object through `policy.visible`, or None. `templates` are rendered in order into one message;
     each has a single root element with an id and data-rev, and holds no form, CSRF token or control
     that differs between readers of one view class. `name` is the topic's first word when it is not
     the kind: rows of a list, say, and the detail page's parts are two fragments of one kind.

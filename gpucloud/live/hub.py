@@ -1,4 +1,6 @@
-"""The hub: one per process; follows Redis, re-reads and renders once per topic and view class, fans out."""
+"""The hub: one per process; follows Redis, re-reads and renders once per topic and view class, fans
+out.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -50,7 +53,9 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 class Mailbox:
-    """What one socket has yet to be sent: the latest text per topic, so a slow reader skips, never lags."""
+    """What one socket has yet to be sent: the latest text per topic, so a slow reader skips, never
+    lags.
+    """
 
     def __init__(self, user: User, view: ViewClass) -> None:
         self.user, self.view = user, view
@@ -71,7 +76,9 @@ class Mailbox:
 
 
 class Watch:
-    """One topic: its sockets by view class, and the single task that reads, renders and hands out."""
+    """One topic: its sockets by view class, and the single task that reads, renders and
+    hands out.
+    """
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
@@ -83,7 +90,9 @@ class Watch:
         self.task: asyncio.Task[None] | None = None
 
     def nudge(self) -> None:
-        """Have the topic read again; a burst of calls while it is read costs one more read, not many."""
+        """Have the topic read again; a burst of calls while it is read costs one more read, not
+        many.
+        """
         self.again = True
         if self.task is None or self.task.done():
             self.task = asyncio.get_running_loop().create_task(self._run())
@@ -157,7 +166,9 @@ def _settle(seen: asyncio.Future[bool], value: bool) -> bool:
 
 
 class ListWatch:
-    """Readers of one list: each is told how many rows it does not show came or changed since it loaded."""
+    """Readers of one list: each is told how many rows it does not show came or changed since it
+    loaded.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -173,13 +184,16 @@ class ListWatch:
             if uid not in shown and uid not in counted:
                 waiting.setdefault(box.view, []).append(box)
         for boxes in waiting.values():
-            if await in_thread(lambda: registry()[self.name].load(boxes[0].user, uid)) is None:  # noqa: B023
+            if not await in_thread(partial(self._sees, boxes[0].user, uid)):
                 continue
             for box in boxes:
                 if box in self.readers:
                     counted = self.readers[box][1]
                     counted.add(uid)
                     box.put(f"list:{self.name}", changes(self.name, len(counted)))
+
+    def _sees(self, reader: User, uid: uuid.UUID) -> bool:
+        return registry()[self.name].load(reader, uid) is not None
 
 
 def changes(name: str, count: int) -> str:
@@ -246,7 +260,9 @@ class Hub:
                 self.tasks.append(loop.create_task(self._follow(settings.REDIS_URL)))
 
     async def _follow(self, url: str) -> None:
-        """Stay subscribed for ever; after each break everything is read again, as nobody kept what was missed."""
+        """Stay subscribed for ever; after each break everything is read again, as nobody kept what
+        was missed.
+        """
         wait = 0.2
         while True:
             try:

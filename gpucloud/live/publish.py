@@ -1,4 +1,6 @@
-"""Telling live pages that an object changed: a name over Redis after commit, never content, never in the way."""
+"""Telling live pages that an object changed: a name over Redis after commit, never content, never
+in the way.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ from redis.retry import Retry
 log = logging.getLogger(__name__)
 
 CHANNEL: Final = "gpucloud:live"
-# Connecting and sending share 0.3 s; after a failure nobody tries again for a second, so that a loop
-# of writes with a dead Redis does not pay for each of them. The hub's own look-again heals the rest.
+# Connecting and sending share 0.3 s; after a failure nobody tries again for a second, so that a
+# loop
+# of writes with a dead Redis does not pay for each of them. The hub's own look-again heals the
+# rest.
 TIMEOUT: Final = 0.1
 PAUSE: Final = 1.0
 # "Read everything again": sent after names were lost.
@@ -26,7 +30,9 @@ ALL: Final = json.dumps({"kind": "*"})
 
 
 class _Door:
-    """The process's connection for publishing, made at first use and remade when the address changes."""
+    """The process's connection for publishing, made at first use and remade when the address
+    changes.
+    """
 
     def __init__(self) -> None:
         self.url = ""
@@ -83,7 +89,8 @@ _door = _Door()
 def publish(obj: Any) -> None:
     """Tell every page that shows `obj`, once the running transaction has committed.
 
-    Costs at most 0.3 s, swallows errors, does nothing without Redis: pages look again by themselves.
+    Costs at most 0.3 s, swallows errors, does nothing without Redis: pages look again by
+    themselves.
     """
     if not settings.REDIS_URL:
         return

@@ -176,7 +176,9 @@ def panel(
     body: bool = False,
     footer: str = "",
 ) -> SafeString:
-    """A bordered surface with a head: {% panel "Claim" id="claim-…-facts" rev=claim.rev body=True %}…{% endpanel %}"""
+    """A bordered surface with a head: {% panel "Claim" id="claim-…-facts" rev=claim.rev body=True
+    %}…{% endpanel %}
+    """
     tail = format_html("<small>{}</small>", note) if note else SafeString("")
     if badge is not None:
         tail += format_html('<span class="badge" data-tone="{1}">{0}</span>', *_words(badge))
@@ -273,7 +275,9 @@ def is_choices(field: BoundField) -> bool:
 
 @register.filter
 def dressed(field: BoundField) -> SafeString:
-    """The field's widget, tied to its errors for assistive technology (Django ties the hint by itself)."""
+    """The field's widget, tied to its errors for assistive technology (Django ties the hint by
+    itself).
+    """
     attrs: dict[str, Any] = {}
     if field.errors:
         hint = f"{field.auto_id}_helptext " if field.help_text else ""

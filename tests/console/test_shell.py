@@ -1,4 +1,6 @@
-"""The shell: sign-in, sections by role, theme, search, error pages, and the rules of the style sheets."""
+"""The shell: sign-in, sections by role, theme, search, error pages, and the rules of the style
+sheets.
+"""
 
 from __future__ import annotations
 

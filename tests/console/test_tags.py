@@ -122,7 +122,9 @@ def test_a_verdict_says_yes_no_or_not_checked() -> None:
 
 def test_a_panel_has_a_head_and_carries_its_revision() -> None:
     got = written(
-        '{% panel title id="claim-1-facts" rev=7 note=note %}in{% endpanel %}', title="A & B", note="x < y"
+        '{% panel title id="claim-1-facts" rev=7 note=note %}in{% endpanel %}',
+        title="A & B",
+        note="x < y",
     )
     assert 'id="claim-1-facts" data-rev="7"' in got
     assert "A &amp; B" in got

@@ -50,7 +50,10 @@ def live(settings: Any, redis_url: str) -> Iterator[Any]:
     module = _fragments_module()
     settings.LIVE_FRAGMENTS = ["live_test_fragments"]
     settings.REDIS_URL = redis_url
-    engine = {**django_settings.TEMPLATES[0], "DIRS": [*django_settings.TEMPLATES[0]["DIRS"], HERE / "templates"]}
+    engine = {
+        **django_settings.TEMPLATES[0],
+        "DIRS": [*django_settings.TEMPLATES[0]["DIRS"], HERE / "templates"],
+    }
     settings.TEMPLATES = [engine]
     fragments._gather.cache_clear()
     sys.modules[publish.__module__]._door.closed_until = 0.0

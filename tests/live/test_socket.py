@@ -128,7 +128,9 @@ async def test_another_address_is_refused_without_a_fault(cast: Any) -> None:
     from gpucloud.asgi import application
 
     headers = [(b"origin", b"http://testserver"), (b"host", b"testserver")]
-    yes, _ = await WebsocketCommunicator(application, "/other/", headers=headers).connect(timeout=WAIT)
+    yes, _ = await WebsocketCommunicator(application, "/other/", headers=headers).connect(
+        timeout=WAIT
+    )
     assert not yes
 
 
@@ -140,7 +142,9 @@ async def test_staff_and_tenant_get_their_own_text(cast: Any, page: Any) -> None
     assert "seen by staff" in await text(staff)
 
 
-async def test_many_readers_of_one_class_cost_one_rendering(cast: Any, page: Any, live: Any) -> None:
+async def test_many_readers_of_one_class_cost_one_rendering(
+    cast: Any, page: Any, live: Any
+) -> None:
     topic = f"test-tenant:{cast.red.uid}"
     sockets = [await connected(await page(cast.support, topic)) for _ in range(8)]
     for socket in sockets:
