@@ -39,12 +39,17 @@ def _settle_conflicts(
         for entry, paths in owned.sets.items():
             if entry == by or path not in paths:
                 continue
-            if force:
+            if force or _is_earlier_self(by, entry):
                 paths.discard(path)
             else:
                 causes.append((_who(entry), spoken(path)))
     if causes:
         raise apply_conflict(causes)
+
+
+def _is_earlier_self(by: Entry, entry: Entry) -> bool:
+    """kubectl may go over from client-side to server-side apply without a conflict."""
+    return (by.manager, entry.manager) == ("kubectl", "kubectl-client-side-apply")
 
 
 def _who(entry: Entry) -> str:

@@ -170,10 +170,10 @@ def after(cluster: Cluster, key: Key, gone: Obj, writer: Writer) -> None:
     """An object is gone: collect its dependents, and let go whoever waited for it."""
     for resource, held in _dependents(cluster, gone["metadata"]["uid"]):
         owners = held["metadata"]["ownerReferences"]
-        if not any(_lives(cluster, owner["uid"]) for owner in owners):
+        if not any(_lives(cluster, str(owner.get("uid"))) for owner in owners):
             _ask(cluster, resource, held, writer)
     for owner in gone["metadata"].get("ownerReferences") or []:
-        _foreground(cluster, owner["uid"], writer)
+        _foreground(cluster, str(owner.get("uid")), writer)
     if key.namespace:
         _empty(cluster, key.namespace, writer)
     if any(r.id == key.resource and r.custom for r in cluster.registry):
@@ -186,6 +186,22 @@ def settle(cluster: Cluster, key: Key, writer: Writer) -> None:
         _empty(cluster, key.name, writer)
     elif key.resource == CRDS:
         _undefine(cluster, key.name, writer)
+
+
+def sweep(cluster: Cluster, writer: Writer) -> None:
+    """Finish deletions that a killed process left half-way, and collect what lost its owners."""
+    everything = _everything(cluster)
+    living = {obj["metadata"]["uid"] for _, obj in everything}
+    for resource, obj in everything:
+        meta = obj["metadata"]
+        key = Key(resource.id, meta.get("namespace", ""), meta["name"])
+        if cluster.store.get(key) is not obj:
+            continue  # changed by this very sweep
+        owners = meta.get("ownerReferences") or []
+        if meta.get("deletionTimestamp"):
+            _begin(cluster, key, obj, writer)
+        elif owners and not any(owner.get("uid") in living for owner in owners):
+            _ask(cluster, resource, obj, writer)
 
 
 def _everything(cluster: Cluster) -> list[tuple[Resource, Obj]]:

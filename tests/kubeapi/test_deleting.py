@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from gpucloud.kubeapi import deletion
 from gpucloud.kubeapi.cluster import Selection
 from gpucloud.kubeapi.errors import ApiError
 from tests.kubeapi.builders import ANNA, World
@@ -146,3 +147,30 @@ def test_a_dry_delete_leaves_everything(world):
     before = copy.deepcopy(world.host())
     world.delete("hosts", "h1", dry_run=True)
     assert world.get("hosts", "h1") == before
+
+
+def test_a_sweep_finishes_what_a_killed_process_began(world, monkeypatch):
+    world.config("child", **owned_by(world.host()))
+    with monkeypatch.context() as patched:
+        patched.setattr(deletion, "after", lambda *_: None)  # killed right after the first commit
+        world.delete("hosts", "h1")
+    assert world.has("configmaps", "child")
+    deletion.sweep(world.cluster, ANNA)
+    assert not world.has("configmaps", "child")
+
+
+def test_a_sweep_empties_a_namespace_that_was_being_deleted(world, monkeypatch):
+    world.config()
+    with monkeypatch.context() as patched:
+        patched.setattr(deletion, "_begin", lambda *_: None)
+        world.delete("namespaces", "lab")
+    deletion.sweep(world.cluster, ANNA)
+    assert not world.has("namespaces", "lab")
+
+
+def test_a_sweep_of_a_tidy_cluster_writes_nothing(world):
+    world.config("child", **owned_by(world.host(finalizers=["a/b"])))
+    world.delete("hosts", "h1", propagation="Foreground")
+    world.writes.clear()
+    deletion.sweep(world.cluster, ANNA)
+    assert world.writes == []

@@ -67,7 +67,7 @@ class Lab:
         return self.process.wait(10)
 
     def command(self, *words):
-        return ["kubectl", "--kubeconfig", str(self.kubeconfig), *words]
+        return ["timeout", "30", "kubectl", "--kubeconfig", str(self.kubeconfig), *words]
 
     def kubectl(self, *words, given=None, check=True):
         done = subprocess.run(
@@ -308,6 +308,13 @@ def test_kubectl_server_side_apply_shows_the_conflict(lab, hosts):
     assert done.returncode == 1
     assert 'conflict with "OpenAPI-Generator" using' in done.stderr
     lab.kubectl(*command, "--force-conflicts", given=intent)
+
+
+def test_kubectl_goes_over_to_server_side_apply(lab, hosts):
+    lab.kubectl("apply", "-f", "-", given=json.dumps(host()))
+    intent = json.dumps(host() | {"spec": {"online": True}})
+    lab.kubectl("apply", "--server-side", "-f", "-", given=intent)
+    assert hosts.get_namespaced_custom_object(*BMH, "h1")["spec"]["online"] is True
 
 
 def test_kubectl_creates_core_objects_and_asks_for_rights(lab):

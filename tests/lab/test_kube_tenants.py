@@ -242,6 +242,16 @@ async def test_expired_bootstrap_tokens_are_removed(clusters):
     assert [secret["metadata"]["name"] for secret in kept] == ["bootstrap-token-abcdef"]
 
 
+async def test_events_are_kept_for_an_hour(clusters):
+    client = Client(clusters.running("host").cluster, "x")
+    for name, hours in (("old", 2), ("new", 0)):
+        last = (datetime.now(UTC) - timedelta(hours=hours)).isoformat(timespec="seconds")
+        body = {"metadata": {"name": name}, "involvedObject": {}, "lastTimestamp": last}
+        await client.create("Event", body, "default")
+    keeper.look(clusters.running("host"))
+    assert [event["metadata"]["name"] for event in await client.list("Event")] == ["new"]
+
+
 async def test_the_kubeconfig_names_url_token_and_authority(clusters):
     one = await clusters.start("one")
     text = one.kubeconfig()

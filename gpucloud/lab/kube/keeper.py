@@ -7,6 +7,7 @@ import copy
 import time
 from datetime import UTC, datetime
 
+from gpucloud.kubeapi import deletion
 from gpucloud.kubeapi.cluster import Cluster, Patch, Writer, now
 from gpucloud.kubeapi.errors import Obj
 from gpucloud.kubeapi.patches import MERGE
@@ -28,8 +29,9 @@ async def run(context: Context) -> None:
 
 
 def look(running: Running) -> None:
-    """One round over the nodes and tokens of one cluster."""
+    """One round over garbage, nodes, tokens and Events of one cluster."""
     cluster = running.cluster
+    deletion.sweep(cluster, ITSELF)
     for node in cluster.store.list("nodes"):
         name = node["metadata"]["name"]
         # After a restart every kubelet gets the whole grace anew, as with a new leader.
