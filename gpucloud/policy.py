@@ -1,7 +1,7 @@
 """Who may see and do what: one table for pages, REST and sockets.
 
-Rows are fetched with `visible`, so foreign and absent are alike; what a person sees but may not do is refused by
-`require` with the roles that may.
+Rows are fetched with `visible`, so foreign and absent are alike; what a person sees but may not do
+is refused by `require` with the roles that may.
 """
 
 from __future__ import annotations

@@ -164,6 +164,7 @@ def server(name: str = "", state: str = "available", **fields) -> Server:
     Bmc.objects.create(
         server=made,
         driver=driver,
+        config={"name": name} if driver == "fake" else {},
         address=f"https://bmc-{name}.example.com" if driver == "redfish" else "",
     )
     for index, serial in enumerate(serials):

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from gpucloud import history, vault
+from gpucloud import driver_settings, history, vault
 from gpucloud.drivers import DriverError, driver_class, load
 from gpucloud.problems import Invalid
 from inventory.drivers import BmcDriver
@@ -75,10 +75,17 @@ def set_bmc(
     config: dict[str, Any] | None = None,
 ) -> Bmc:
     """Give the server its BMC or change it; credentials are only ever set, never read back."""
+    driver_settings.require_kind("bmc", driver, "bmc.driver")
     if driver == "redfish" and not address:
         raise Invalid(
             {"bmc.address": ["Give the address of the BMC, for example https://10.0.0.5."]}
         )
+    if "@" in address:
+        raise Invalid(
+            {"bmc.address": ["Give user name and password as such: the address is shown."]}
+        )
+    config, secret = driver_settings.split("bmc", driver, config or {}, at="bmc.config")
+    credentials = {**(credentials or {}), **secret}
     taken = (
         Bmc.objects.filter(address__iexact=address).exclude(server=server).first()
         if address
@@ -89,7 +96,7 @@ def set_bmc(
     with transaction.atomic():
         bmc, made = Bmc.objects.get_or_create(server=server, defaults={"driver": driver})
         Bmc.objects.filter(pk=bmc.pk).update(
-            driver=driver, address=address, config=config or {}, rev=F("rev") + 1, problem=""
+            driver=driver, address=address, config=config, rev=F("rev") + 1, problem=""
         )
         bmc.refresh_from_db()
         if credentials:

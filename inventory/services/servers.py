@@ -22,6 +22,9 @@ from inventory.lifecycle import SERVER
 from inventory.models import Interface, KubernetesConnection, Rack, Server, Site, WipeRecord
 from inventory.services.bmcs import driver_of, set_bmc
 
+# Addresses beside the servers', on pages and in REST.
+RESERVED = ("new", "test-connection")
+
 
 def enroll(
     actor: str,
@@ -95,6 +98,8 @@ def _problems(
         name_validator(name)
     except ValidationError as error:
         errors["name"] = list(error.messages)
+    if name in RESERVED:
+        errors["name"] = [f"{name} is an address of its own; choose another name."]
     if Server.objects.exclude(state=Server.State.RETIRED).filter(name=name).exists():
         errors["name"] = [f"There is a server called {name} already."]
     for index, one in enumerate(interfaces):
@@ -177,6 +182,8 @@ def set_power(server: Server, state: str, actor: str) -> PowerState:
         raise NotAllowed(
             f"{server} has no ports recorded, so nobody knows which network it would boot in."
         )
+    if not hasattr(server, "bmc"):
+        raise NotAllowed(f"{server} has no BMC recorded, so its power cannot be switched.")
     driver = driver_of(server.bmc)
     try:
         driver.set_power("on" if state == "on" else "off")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from gpucloud import history, vault
+from gpucloud import driver_settings, history, vault
 from gpucloud.drivers import DriverError, driver_class, load
-from gpucloud.problems import Invalid
-from inventory.models import Server
+from gpucloud.models import name_validator
+from gpucloud.problems import Invalid, Problem
+from inventory.models import KubernetesConnection, Server
 from inventory.services.bmcs import connection_values
 from provisioning.drivers import ProviderDriver
-from provisioning.models import NodeProvider, NodeType
+from provisioning.models import NodeClaim, NodeProvider, NodeType
 
 
 def driver_of(provider: NodeProvider) -> ProviderDriver:
@@ -31,6 +33,76 @@ def driver_of(provider: NodeProvider) -> ProviderDriver:
         {k: v for k, v in offered.items() if k in names and v},
     )
     return driver
+
+
+def create(
+    actor: str,
+    name: str,
+    driver: str,
+    *,
+    config: dict[str, Any] | None = None,
+    connection: KubernetesConnection | None = None,
+    display_name: str = "",
+    properties: dict[str, Any] | None = None,
+) -> NodeProvider:
+    """Make a provider; secret settings in `config` go to the vault and are never shown."""
+    try:
+        name_validator(name)
+        if len(name) > 40:
+            raise Invalid({"name": ["Use 40 characters at most."]})
+    except ValidationError as error:
+        raise Invalid({"name": list(error.messages)}) from error
+    plain, secret = driver_settings.clean(
+        "provider", driver, config or {}, connection_values(connection)
+    )
+    try:
+        with transaction.atomic():
+            made = NodeProvider.objects.create(
+                name=name,
+                driver=driver,
+                config=plain,
+                connection=connection,
+                display_name=display_name,
+                properties=properties or {},
+            )
+            if secret:
+                vault.put("provider", made.uid, "credentials", secret)
+            history.record(made, "create", actor, f"Node provider {made} was made.")
+    except IntegrityError as error:
+        raise Invalid({"name": [f"There is a provider called {name} already."]}) from error
+    return made
+
+
+def update(provider: NodeProvider, actor: str, **fields: Any) -> NodeProvider:
+    """Change a provider; secrets that `config` leaves out stay as they are."""
+    if "connection" in fields and fields["connection"] != provider.connection:
+        live = NodeClaim.objects.live().filter(node_type__provider=provider)
+        if live.exists():
+            raise Problem(f"Claims live on {provider}, so its connection stays.", "IN_USE")
+    kept = vault.get("provider", provider.uid, "credentials", {}) or {}
+    secret: dict[str, Any] = {}
+    if "config" in fields or "connection" in fields:
+        connection = fields.get("connection", provider.connection)
+        fields["config"], secret = driver_settings.clean(
+            "provider",
+            provider.driver,
+            fields.get("config", provider.config),
+            {**connection_values(connection), **kept},
+        )
+    with transaction.atomic():
+        NodeProvider.objects.filter(pk=provider.pk).update(**fields, rev=F("rev") + 1)
+        if secret:
+            vault.put("provider", provider.uid, "credentials", {**kept, **secret})
+        provider.refresh_from_db()
+        changed = ", ".join(sorted(fields))
+        history.record(
+            provider,
+            "change",
+            actor,
+            f"Node provider {provider}: {changed} changed.",
+            data={"secrets_changed": sorted(secret)},
+        )
+    return provider
 
 
 def check(provider: NodeProvider) -> list[str]:

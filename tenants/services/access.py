@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
 from django.db.models import F
 
-from gpucloud import vault
+from gpucloud import history, vault
 from gpucloud.drivers import DriverError, driver_class, load
+from gpucloud.problems import Problem
 from inventory.services.bmcs import connection_values
 from tenants.drivers import Access, ClusterSpec, ControlPlaneDriver
 from tenants.models import ControlPlane, TenantCluster
 from tenants.templates import render_values
+
+# From here on the tenant's API answers.
+OPEN_STATES = ("connected", "ready", "changing")
 
 
 def control_plane_driver(row: ControlPlane) -> ControlPlaneDriver:
@@ -83,3 +88,27 @@ def keep_access(cluster: TenantCluster) -> Access:
     )
     cluster.client_endpoint, cluster.ca_hash = found.client_endpoint, found.ca_hash
     return found
+
+
+def client_kubeconfig(cluster: TenantCluster, actor: str) -> dict[str, Any]:
+    """The cluster's kubeconfig for people, at its client endpoint; who took it is history.
+
+    A secret: for the answer only, never stored or logged.
+    """
+    # One that failed after it was connected may still be looked into.
+    known = vault.get("cluster", cluster.uid, "kubeconfig") is not None
+    if cluster.state not in OPEN_STATES and not (known and cluster.state == "failed"):
+        raise Problem(
+            f"The control plane of {cluster} is {cluster.get_state_display().lower()}.",
+            "CLUSTER_NOT_READY",
+        )
+    access = access_of(cluster)
+    document: dict[str, Any] = yaml.safe_load(access.kubeconfig)
+    endpoint = access.client_endpoint
+    if endpoint and "://" not in endpoint:
+        endpoint = f"https://{endpoint}"
+    for one in document.get("clusters", []):
+        if endpoint:
+            one["cluster"]["server"] = endpoint
+    history.record(cluster, "kubeconfig", actor, f"{actor} took the kubeconfig of {cluster}.")
+    return document
