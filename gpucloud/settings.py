@@ -102,7 +102,6 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 INSTALLED_APPS = [
-    "daphne",
     "channels",
     "gpucloud",
     "inventory",
