@@ -133,6 +133,10 @@ class FakeFabric:
             if self.world.fault == "refuses":
                 raise _refused("The fake fabric refuses the change.")
             if ref not in self.world.pending:
+                # A caller that keeps no ref finds its change by what it asks for.
+                same = (known for known, one in self.world.pending.items() if one[1] == wanted)
+                ref = next(same, "")
+            if not ref:
                 ref = f"change-{next(self.world.numbers)}"
                 self.world.pending[ref] = (self._config.looks, wanted)
                 return Progress(False, "The fake fabric applies the change.", ref, wait=0.1)

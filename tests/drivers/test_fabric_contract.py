@@ -185,6 +185,13 @@ def test_a_change_whose_ref_was_lost_still_ends(stage):
     assert stage.really(SWP1) == 100
 
 
+def test_a_caller_that_keeps_no_ref_gets_there_too(stage):
+    ensure(stage, RACK)
+    until_done(lambda ref: stage.login().attach((AttachSpec(SHARED, RACK, "trunk"),)))
+    (seen,) = stage.driver.ports((SHARED,))
+    assert seen.tagged == (100,)
+
+
 def test_an_access_port_that_leaves_goes_to_quarantine(stage):
     ensure(stage, RACK)
     attach(stage, AttachSpec(SWP1, RACK))
@@ -293,9 +300,11 @@ def test_a_revision_that_lost_a_race_is_made_anew(lab):
     assert lab.really(SWP1) == 100
 
 
-def test_an_applied_change_is_saved(lab):
+def test_an_applied_change_is_saved_and_asked_for_once(lab):
     ensure(lab, RACK)
-    attach(lab, AttachSpec(SWP1, RACK))
+    before = len(lab.switch.revisions())
+    until_done(lambda ref: lab.login().attach((AttachSpec(SWP1, RACK),)))
+    assert len(lab.switch.revisions()) == before + 1
     startup = lab.switch.tree("startup")["interface"]["swp1"]
     assert startup["bridge"]["domain"]["br_default"]["access"] == 100
 
