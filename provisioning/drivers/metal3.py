@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gpucloud.drivers import Config, DriverError, Progress, setting
-from inventory.drivers import PowerState
 from inventory.drivers.bmh import HOLD, HOLD_VALUE, Host, Hosts, refuse_stopped
 from inventory.drivers.kube import Kube
 from provisioning.drivers import Goal, NodeSpec, Observed, RemoveGoal, ServerRef, StockItem
@@ -24,9 +23,8 @@ from provisioning.drivers.metal3_claim import (
     write_secrets,
 )
 from provisioning.drivers.metal3_errors import raised
+from provisioning.drivers.metal3_reading import had_begun, reading, told
 
-# BootProgress at or past this means that a system has begun to load.
-BEGUN = ("OSBootStarted", "OSRunning")
 SOON = 0.5
 # A second key beside the hold: the tenant's system had begun to boot. It holds the server off as
 # well, and it is the only place where a driver without memory finds that again.
@@ -235,10 +233,10 @@ class Metal3:
         if notes or not host.online:
             self.hosts.patch(host, {"online": True}, notes)
             return Progress(False, f"Power is asked for on {host.name}.", wait=1)
-        seen = _reading(spec, host)
+        seen = reading(spec, host)
         if seen.power != "on":
             return Progress(False, f"{host.name} reads {seen.power}; Metal3 powers it on.", wait=1)
-        return Progress(True, f"{host.name} is on.", host.meta["uid"], evidence=_told(seen))
+        return Progress(True, f"{host.name} is on.", host.meta["uid"], evidence=told(seen))
 
     # Back to blank.
 
@@ -270,9 +268,9 @@ class Metal3:
         held = host.annotations.get(HOLD) == HOLD_VALUE
         if not held:
             host = self.hosts.patch(host, None, {HOLD: HOLD_VALUE, **host.dhcp_repair(spec.dhcp)})
-        seen = _reading(spec, host)
+        seen = reading(spec, host)
         booted = BOOTED in host.annotations
-        if booted or _had_begun(spec, host, seen):
+        if booted or had_begun(spec, host, seen):
             if not booted:
                 self.hosts.patch(host, None, {BOOTED: HOLD_VALUE})
             raise DriverError(
@@ -285,7 +283,7 @@ class Metal3:
             return Progress(
                 False, f"{host.name} is held off; it still reads {seen.power}.", wait=SOON
             )
-        return Progress(True, f"{host.name} reads off and is held off.", evidence=_told(seen))
+        return Progress(True, f"{host.name} reads off and is held off.", evidence=told(seen))
 
     def _stop(self, spec: NodeSpec, host: Host) -> Progress:
         """Off before a release, whatever ran: a system, our agent, or an unfinished install."""
@@ -312,10 +310,10 @@ class Metal3:
         return self._read_off(spec, host)
 
     def _read_off(self, spec: NodeSpec, host: Host) -> Progress:
-        seen = _reading(spec, host)
+        seen = reading(spec, host)
         if seen.power != "off":
             return Progress(False, f"{host.name} reads {seen.power}.", wait=SOON)
-        return Progress(True, f"{host.name} reads off.", host.meta["uid"], evidence=_told(seen))
+        return Progress(True, f"{host.name} reads off.", host.meta["uid"], evidence=told(seen))
 
     def _deprovision(self, spec: NodeSpec, host: Host) -> Progress:
         """One patch puts our agent where the tenant's image was; done when Metal3 has let go of it.
@@ -382,30 +380,3 @@ def _waiting(host: Host) -> Progress:
 
 def _unhold(host: Host) -> dict[str, Any]:
     return {key: None for key in (HOLD, BOOTED) if key in host.annotations}
-
-
-def _reading(spec: NodeSpec, host: Host) -> PowerState:
-    """The engine's fresh reading, else one of our own; Metal3's word only where there is no BMC."""
-    if spec.power is not None:
-        return spec.power
-    if spec.bmc is not None:
-        return spec.bmc.power()
-    return PowerState("on" if host.powered else "off", host.updated, "metal3")
-
-
-def _told(seen: PowerState) -> dict[str, Any]:
-    at = seen.at.isoformat(timespec="milliseconds") if seen.at else None
-    return {"power": seen.power, "read_at": at, "via": seen.via}
-
-
-def _had_begun(spec: NodeSpec, host: Host, seen: PowerState) -> bool:
-    """Whether the tenant's system began to load: by BootProgress, else by how late the off is read.
-
-    A reading from before the power-on that ends an install may show the ramdisk; it does not count.
-    """
-    powered_on = host.operation("provision", "end")
-    if seen.at is None or powered_on is None or seen.at < powered_on:
-        return False
-    if seen.boot_progress:
-        return seen.boot_progress in BEGUN
-    return seen.power == "off" and (seen.at - powered_on).total_seconds() > spec.post_seconds
