@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required, user_passes_test
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -82,10 +82,11 @@ FILTERS = [
 
 
 @login_required
-@user_passes_test(is_staff)
 @require_GET
 def gallery(request: HttpRequest) -> HttpResponse:
-    """Every component in its states, to look at beside the pages that use them."""
+    """Every component in its states, to look at beside the pages that use them; staff only."""
+    if not is_staff(request.user):
+        raise Http404
     form = SampleForm(
         {
             "name": "Tenant one",

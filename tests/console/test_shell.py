@@ -51,7 +51,7 @@ def test_the_gallery_shows_every_component_to_staff(client: Client, support: Use
 
 
 def test_the_gallery_is_not_for_tenants(client: Client, owner: User) -> None:
-    assert signed_in(client, owner).get("/ui/").status_code == 302
+    assert signed_in(client, owner).get("/ui/").status_code == 404
 
 
 def test_no_page_holds_inline_script_or_style(client: Client, support: User) -> None:
@@ -108,6 +108,14 @@ def test_search_shows_nobody_what_is_not_theirs(client: Client, owner: User, own
     assert "Nothing holds" in page
     page = client.get("/find/?q=tenant1").content.decode()
     assert "/tenants/tenant1/" not in page
+
+
+def test_a_form_without_its_token_is_refused_in_our_own_words(admin: User) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(admin)
+    answer = strict.post("/me/theme/", {"theme": "dark"})
+    assert answer.status_code == 403
+    assert "Nothing was changed" in answer.content.decode()
 
 
 def test_not_found_says_the_same_for_absent_and_foreign(client: Client, owner: User) -> None:
