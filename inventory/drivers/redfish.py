@@ -11,6 +11,7 @@ from sushy import exceptions as sushy_errors
 
 from gpucloud import drivers
 from gpucloud.drivers import DriverError, setting
+from gpucloud.wire import pinned
 from inventory.drivers import BootDevice, Inspection, PowerState
 from inventory.drivers.redfish_facts import power_of, read_facts
 from inventory.drivers.redfish_session import Client, connect
@@ -61,7 +62,7 @@ class Redfish:
             address,
             config.username,
             config.password,
-            config.certificate,
+            pinned(config.certificate, config.address),
             config.auth == "basic",
             config.connect_timeout,
             config.read_timeout,

@@ -14,7 +14,7 @@ import sushy  # type: ignore[import-untyped]
 from sushy import exceptions
 
 from gpucloud.drivers import DriverError, budget_left, call_budget
-from gpucloud.wire import plain_fingerprint, read_certificate
+from gpucloud.wire import read_certificate
 from inventory.drivers.redfish_errors import Json, translated, transport_error
 from inventory.drivers.redfish_wire import BmcAuth, BmcConnector, Login
 
@@ -35,7 +35,7 @@ class Client:
         self.login = login
         self.host = login.address.host
         self.lock = threading.RLock()
-        self.certificate = plain_fingerprint(login.certificate)
+        self.certificate = login.certificate
         self._root: sushy.Sushy | None = None
         self._path = ""
 
@@ -165,5 +165,17 @@ def close_sessions() -> None:
 
 
 atexit.register(close_sessions)
-# A forked child must neither use nor end its parent's sessions.
-os.register_at_fork(after_in_child=_clients.clear)
+
+
+def _begin_anew() -> None:
+    """A forked child must neither use nor end its parent's sessions, nor wait for its locks."""
+    global _clients_lock
+    _clients_lock = threading.Lock()
+    for client in _clients.values():
+        if client._root is not None:
+            # sushy ends the session when its root is collected.
+            client._root._auth = None
+    _clients.clear()
+
+
+os.register_at_fork(after_in_child=_begin_anew)

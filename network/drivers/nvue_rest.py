@@ -8,7 +8,7 @@ from urllib.parse import quote
 import requests
 
 from gpucloud.drivers import DriverError
-from gpucloud.wire import AnswerTooLarge, open_session, plain_fingerprint
+from gpucloud.wire import AnswerTooLarge, open_session, pinned
 
 Tree = dict[str, Any]
 APPLIED = {"applied", "applied_and_saved", "saved"}
@@ -53,7 +53,7 @@ class Rest:
         self._session = open_session(
             config.connect_timeout,
             config.read_timeout,
-            plain_fingerprint(config.certificates.get(name, "")),
+            pinned(config.certificates.get(name, ""), name),
             (config.ca or True) if config.verify else False,
         )
         self._session.auth = (config.username, config.password)

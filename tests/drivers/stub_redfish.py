@@ -59,6 +59,7 @@ class StubBmc:
         self.answers = {}
         self.heard = []
         self.delay = {}
+        self.drips = False
         self.sessions = set()
         self.app = web.Application()
         self.app.router.add_route("*", "/{path:.*}", self._serve)
@@ -75,9 +76,19 @@ class StubBmc:
         self.heard.append((request.method, path, body, dict(request.headers)))
         queue = self.answers.get((request.method, path))
         answer = queue.pop(0) if queue else None
+        if self.drips:
+            return await self._drip(request)
         if (request.method, path) in self.delay:
             await asyncio.sleep(self.delay[request.method, path])
         return answer() if answer else self._honest(request.method, path, body)
+
+    async def _drip(self, request):
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for _ in range(100):
+            await answer.write(b" " * 65536)
+            await asyncio.sleep(0.05)
+        return answer
 
     def _honest(self, method, path, body):
         if method == "POST" and path == SESSIONS:

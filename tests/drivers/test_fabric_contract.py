@@ -330,6 +330,12 @@ def test_an_unpinned_self_signed_certificate_is_not_trusted(lab):
         lab.login(certificates={}).ports((SWP1,))
 
 
+def test_a_pin_that_is_no_fingerprint_is_refused(lab):
+    with pytest.raises(DriverError) as error:
+        lab.login(certificates={"leaf-1": "abc"}, verify=False)
+    assert error.value.code == "DRIVER_CONFIG"
+
+
 def test_a_missing_quarantine_vlan_is_found_by_check(lab):
     assert "quarantine VLAN 3999" in lab.login(quarantine_vlan=3999).check()[0]
 

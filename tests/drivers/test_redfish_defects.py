@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import time
 
 import pytest
@@ -165,6 +167,24 @@ def test_an_endless_answer_is_cut_off(stub, driver):
     stub.say("GET", SYSTEM, *[answer(200, "x" * (9 << 20))] * 2)
     error = failure(driver.power)
     assert error.code == "BMC_ERROR" and "large" in error.message
+
+
+def test_an_answer_that_drips_is_cut_off_in_time(stub, driver):
+    driver.power()
+    stub.drips = True
+    started = time.monotonic()
+    assert failure(driver.power).code == "BMC_TIMEOUT"
+    assert time.monotonic() - started < 4
+
+
+def test_a_forked_child_leaves_the_session_to_its_parent(stub, driver):
+    driver.power()
+    child = os.fork()
+    if child == 0:
+        gc.collect()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert len(stub.sessions) == 1 and stub.sent("DELETE") == []
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
