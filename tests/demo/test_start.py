@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucloud.doors import read_doors
 from gpucloud.supervisor.leftovers import end_leftovers, leftovers
 
 pytestmark = pytest.mark.demo
@@ -174,10 +175,10 @@ def test_a_killed_supervisor_is_followed_by_a_clean_and_quick_start(demo: Demo):
     left = set(leftovers(demo.data))
     demo.process.kill()
     demo.process.communicate()
-    doors = (demo.data / "doors.json").read_text()
+    doors = read_doors(demo.data)
     said = demo.start()
     assert not left & set(leftovers(demo.data))
-    assert (demo.data / "doors.json").read_text() == doors
+    assert read_doors(demo.data) == doors
     seconds = re.search(r"after ([0-9.]+) s", said)
     assert seconds
     assert float(seconds[1]) < 10
