@@ -8,6 +8,7 @@ from typing import ClassVar
 from gpucloud.drivers import Config, DriverError, Progress, setting
 from provisioning.drivers import Goal, NodeSpec, Observed, RemoveGoal, ServerRef, StockItem
 from provisioning.drivers.metal3 import Metal3
+from tenants.drivers.fake import boot
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class FakeHost:
     image: str = ""
     user_data: str = ""
     dhcp: dict[str, str] = field(default_factory=dict)
-    looks: int = 0
+    waiting: tuple[str, int] = ("", 0)
 
 
 @dataclass
@@ -51,11 +52,11 @@ class FakeProvider:
     physical: ClassVar[bool] = True
     wipe_class: ClassVar[str] = "verified"
     steps: ClassVar[dict[str, tuple[str, ...]]] = Metal3.steps
-    engines: ClassVar[dict[str, FakeEngine]] = {}
+    worlds: ClassVar[dict[str, FakeEngine]] = {}
 
     def __init__(self, config: FakeProviderConfig) -> None:
         self.config = config
-        self.engine = self.engines.setdefault(config.name, FakeEngine())
+        self.engine = self.worlds.setdefault(config.name, FakeEngine())
 
     def check(self) -> list[str]:
         if "check" in self.engine.faults:
@@ -70,7 +71,7 @@ class FakeProvider:
         ]
 
     def observe(self, ref: ServerRef) -> Observed:
-        host = self.engine.hosts.get(ref.engine_id)
+        host = self.engine.hosts.get(_key(ref))
         if host is None:
             return Observed(exists=False)
         return Observed(exists=True, state=host.state, claimed_by=host.claimed_by)
@@ -83,18 +84,21 @@ class FakeProvider:
                 raise _busy(spec, host)
             host.claimed_by, host.image = spec.claim_uid, spec.image.url
             host.user_data, host.dhcp = spec.user_data, dict(spec.dhcp)
-            return self._after_looks(host, f"{spec.server.name} is claimed.")
+            return self._after_looks(host, goal, f"{spec.server.name} is claimed.")
         if host.claimed_by != spec.claim_uid:
             raise _busy(spec, host)
         if goal == "installed" and host.state != "provisioned":
             host.state = "provisioning"
             self._power(spec, "on")
-            progress = self._after_looks(host, f"The image is on {spec.server.name}.")
+            progress = self._after_looks(host, goal, f"The image is on {spec.server.name}.")
             host.state = "provisioned" if progress.done else host.state
             return progress
         self._power(spec, "on")
-        if goal == "started" and _power_of(spec) != "on":
-            return Progress(False, f"{spec.server.name} is powered on.", wait=0.5)
+        if goal == "started":
+            if _power_of(spec) != "on":
+                return Progress(False, f"{spec.server.name} is powered on.", wait=0.5)
+            # What the tenant's system would do by itself.
+            boot(host.user_data, spec.server.system_uuid)
         return Progress(True, f"{spec.server.name} is {goal}.", spec.server.engine_id)
 
     def remove(self, spec: NodeSpec, goal: RemoveGoal) -> Progress:
@@ -107,10 +111,11 @@ class FakeProvider:
         if goal == "stopped":
             seen = _power_of(spec)
             return Progress(seen == "off", f"{spec.server.name} reads {seen}.", wait=0.5)
+        what = "deprovisioned" if spec.media else "freed"
         host.image = spec.media.url if spec.media else ""
         host.user_data, host.state = "", "available"
         host.claimed_by = spec.claim_uid if spec.media else ""
-        return self._after_looks(host, f"{spec.server.name} carries nothing of the tenant.")
+        return self._after_looks(host, what, f"{spec.server.name} carries nothing of the tenant.")
 
     def wipe(self, spec: NodeSpec) -> Progress:
         host = self._host(spec, "wipe")
@@ -119,7 +124,7 @@ class FakeProvider:
         assert spec.media is not None
         host.image = spec.media.url
         self._power(spec, "on")
-        return self._after_looks(host, f"The agent boots on {spec.server.name}.")
+        return self._after_looks(host, spec.media.url, f"The agent boots on {spec.server.name}.")
 
     def _host(self, spec: NodeSpec, doing: str) -> FakeHost:
         """The host, unless a fault is set for what is being done."""
@@ -130,19 +135,23 @@ class FakeProvider:
                 permanent=True,
                 hint="Take the fault away, then retry.",
             )
-        return self.engine.host(spec.server.engine_id)
+        return self.engine.host(_key(spec.server))
 
     def _power(self, spec: NodeSpec, power: str) -> None:
         if spec.bmc is not None and spec.bmc.power().power != power:
             spec.bmc.set_power("on" if power == "on" else "off")
 
-    def _after_looks(self, host: FakeHost, detail: str) -> Progress:
+    def _after_looks(self, host: FakeHost, goal: str, detail: str) -> Progress:
         """Done after the configured number of looks, as engines do not answer at once."""
-        host.looks += 1
-        if host.looks <= self.config.looks:
-            return Progress(False, f"Waiting: {detail}", wait=0.1)
-        host.looks = 0
-        return Progress(True, detail, "fake")
+        before, looks = host.waiting
+        looks = looks + 1 if before == goal else 1
+        host.waiting = (goal, looks)
+        done = looks > self.config.looks
+        return Progress(done, detail if done else f"Waiting: {detail}", "fake", wait=0.1)
+
+
+def _key(ref: ServerRef) -> str:
+    return ref.engine_id or ref.name
 
 
 def _power_of(spec: NodeSpec) -> str:

@@ -56,7 +56,10 @@ def write_secrets(kube: Kube, namespace: str, spec: NodeSpec) -> None:
     }
     for field, text in texts.items():
         name = secret_name(spec, field)
-        labels = {"app.kubernetes.io/managed-by": "gpucloud", "gpucloud-claim": spec.claim_uid}
+        labels = {
+            "app.kubernetes.io/managed-by": "gpucloud",
+            "gpucloud.dev/claim-uid": spec.claim_uid,
+        }
         body = {
             "apiVersion": "v1",
             "kind": "Secret",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
+
+import yaml
 
 from gpucloud.drivers import Config, DriverError, Progress, setting
 from tenants.drivers import Access, ClusterSpec, JoinData, JoinSpec, NodeSeen
@@ -46,11 +49,11 @@ class FakeControlPlane:
     label: ClassVar[str] = "Fake control plane (in memory)"
     Config: ClassVar[type] = FakeControlPlaneConfig
     phases: ClassVar[tuple[str, ...]] = PHASES
-    platforms: ClassVar[dict[str, FakePlatform]] = {}
+    worlds: ClassVar[dict[str, FakePlatform]] = {}
 
     def __init__(self, config: FakeControlPlaneConfig) -> None:
         self.config = config
-        self.platform = self.platforms.setdefault(config.name, FakePlatform())
+        self.platform = self.worlds.setdefault(config.name, FakePlatform())
 
     def check(self) -> list[str]:
         if "check" in self.platform.faults:
@@ -133,3 +136,23 @@ class FakeControlPlane:
                 permanent=code == "CONTROL_PLANE_FAILED",
                 hint="Take the fault away, then retry.",
             )
+
+
+def boot(user_data: str, system_uuid: str) -> None:
+    """What a machine with this user data does on its first boot: join as a Node that is Ready."""
+    config = yaml.safe_load(user_data) or {}
+    ident = re.search(r"token=([a-z0-9]{6})\.", str(config.get("runcmd", "")))
+    labels = re.search(r"--node-labels=([^\s\"']+)", str(config.get("write_files", "")))
+    pairs = (pair.partition("=") for pair in labels[1].split(",")) if labels else ()
+    for platform in FakeControlPlane.worlds.values():
+        for cluster in platform.clusters.values():
+            known = {token_id(claim_uid) for claim_uid in cluster.tokens}
+            if ident and ident[1] in known and config["hostname"] not in cluster.nodes:
+                cluster.nodes[config["hostname"]] = NodeSeen(
+                    name=config["hostname"],
+                    system_uuid=system_uuid.lower(),
+                    ready=True,
+                    created=datetime.now(UTC),
+                    labels={key: value for key, _, value in pairs},
+                    kubelet="v1.36.0",
+                )

@@ -20,9 +20,9 @@ from tenants.drivers import Access, JoinData, JoinSpec, NodeSeen
 
 ALPHABET = string.ascii_lowercase + string.digits
 TOKEN_LIFE = timedelta(hours=1)
-CLAIM = "gpucloud-claim"
+CLAIM = "gpucloud.dev/claim-uid"
 TOKEN_GROUP = "system:bootstrappers:kubeadm:default-node-token"
-DRAINING = "gpucloud/draining-since"
+DRAINING = "gpucloud.dev/draining-since"
 # Evictions are tried for this long; then the node goes, because its server does.
 DRAIN_PATIENCE = timedelta(seconds=60)
 

@@ -14,7 +14,7 @@ from tenants.drivers import Access, ClusterSpec, JoinData, JoinSpec, NodeSeen, k
 
 API = "management.loft.sh/v1"
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
-OWNER = "gpucloud-cluster"
+OWNER = "gpucloud.dev/cluster-uid"
 
 # Our phase is the first of these whose condition is not true yet; the platform's order of the last
 # two is not fixed, so that each counts by itself.
