@@ -11,12 +11,11 @@ pages = get_asgi_application()
 
 # Only after Django is set up: the consumer and the fragments import models.
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
 from gpucloud.engine.beat import start_beat  # noqa: E402
-from gpucloud.live.consumer import LiveConsumer, nowhere  # noqa: E402
+from gpucloud.live.consumer import LiveConsumer, nowhere, same_origin  # noqa: E402
 from gpucloud.live.fragments import registry  # noqa: E402
 
 # A topic named twice must stop the start, not the first page.
@@ -24,5 +23,5 @@ registry()
 sockets = CookieMiddleware(
     URLRouter([path("live/", LiveConsumer.as_asgi()), re_path(r"", nowhere)])  # type: ignore[arg-type]
 )
-application = ProtocolTypeRouter({"http": pages, "websocket": AllowedHostsOriginValidator(sockets)})
+application = ProtocolTypeRouter({"http": pages, "websocket": same_origin(sockets)})
 start_beat()

@@ -6,11 +6,12 @@ import asyncio
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib import auth
+from django.http.request import split_domain_port, validate_host
 
 from gpucloud.live.fragments import Topic, ViewClass
 from gpucloud.live.hub import Hub, Mailbox, in_thread
@@ -105,6 +106,21 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Pages only listen; whatever is sent is ignored."""
+
+
+def same_origin(inner: Any) -> Any:
+    """Let only our own pages connect: cookies ignore ports, so the port is compared as well."""
+
+    async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> Any:
+        headers = {name: value.decode("latin-1").lower() for name, value in scope["headers"]}
+        host, origin = headers.get(b"host", ""), headers.get(b"origin", "")
+        known = validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS)
+        ours = known and urlsplit(origin).netloc == host
+        if ours or (origin and origin == settings.PUBLIC_URL.rstrip("/").lower()):
+            return await inner(scope, receive, send)
+        return await nowhere(scope, receive, send)
+
+    return guarded
 
 
 async def nowhere(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -35,6 +35,7 @@ T = TypeVar("T")
 # console without Redis still moves.
 LOOK_AGAIN: Final = 30.0
 LOOK_AGAIN_ALONE: Final = 2.0
+AT_A_TIME: Final = 25
 THREADS: Final = 4
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="live")
 
@@ -310,9 +311,10 @@ class Hub:
             await asyncio.sleep(0.5)
             age = LOOK_AGAIN if self.heard else LOOK_AGAIN_ALONE
             limit = time.monotonic() - age
-            for watch in list(self.watches.values()):
-                if watch.read_at < limit:
-                    watch.nudge()
+            old = [watch for watch in self.watches.values() if watch.read_at < limit]
+            # A few at a time, oldest first: a change that is told must not queue behind these.
+            for watch in sorted(old, key=lambda watch: watch.read_at)[:AT_A_TIME]:
+                watch.nudge()
 
     def _nudge_all(self) -> None:
         for watch in self.watches.values():

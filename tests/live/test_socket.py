@@ -119,9 +119,10 @@ async def test_without_a_session_the_page_is_told_to_sign_in(cast: Any, page: An
 
 
 async def test_another_sites_page_cannot_connect(cast: Any, page: Any) -> None:
-    socket = await page(cast.owner, f"test-tenant:{cast.red.uid}", origin="https://evil.example")
-    yes, _ = await socket.connect(timeout=WAIT)
-    assert not yes
+    for origin in ("https://evil.example", "http://testserver:8080", "null", ""):
+        socket = await page(cast.owner, f"test-tenant:{cast.red.uid}", origin=origin)
+        yes, _ = await socket.connect(timeout=WAIT)
+        assert not yes, origin
 
 
 async def test_another_address_is_refused_without_a_fault(cast: Any) -> None:
