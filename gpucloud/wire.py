@@ -124,10 +124,16 @@ def read_certificate(url: str, timeout: float) -> str:
         return hashlib.sha256(secured.getpeercert(binary_form=True) or b"").hexdigest()
 
 
+def plain_fingerprint(text: str) -> str:
+    """A fingerprint as people write it, as 64 hex digits; '' when it is none."""
+    digits = re.sub(r"[\s:]", "", text).lower()
+    return digits if re.fullmatch(r"[0-9a-f]{64}", digits) else ""
+
+
 def pinned(fingerprint: str, peer: str) -> str:
-    """A SHA-256 as people write it, as 64 hex digits, or '' for none; never a pin that is lost."""
-    digits = re.sub(r"[\s:]", "", fingerprint).lower()
-    if digits and not re.fullmatch(r"[0-9a-f]{64}", digits):
+    """The pin of a peer, or '' where none is set; one that cannot be read is refused, not lost."""
+    digits = plain_fingerprint(fingerprint)
+    if fingerprint.strip() and not digits:
         raise DriverError(
             f"The certificate pinned for {peer} is no SHA-256 fingerprint.",
             code="DRIVER_CONFIG",

@@ -250,9 +250,9 @@ def test_another_certificate_than_the_pinned_one_is_not_talked_to(bmc):
     assert "certificate" in driver.check()[0]
 
 
-@pytest.mark.parametrize("settings", [{"certificate": "abc"}, {"address": "https://"}])
-def test_settings_that_cannot_be_right_are_refused(settings):
-    values = {"address": "https://10.0.0.5", "username": "a", "password": "b", **settings}
+@pytest.mark.parametrize("wrong", [{"certificate": "abc"}, {"address": "https://"}])
+def test_settings_that_cannot_be_right_are_refused(wrong):
+    values = {"address": "https://10.0.0.5", "username": "a", "password": "b", **wrong}
     with pytest.raises(DriverError) as error:
         Redfish(Redfish.Config.from_dict(values))
     assert error.value.code == "DRIVER_CONFIG"

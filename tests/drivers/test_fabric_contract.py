@@ -67,7 +67,7 @@ class Acts:
 class LabStage:
     """NVUE over https, against the lab's switch."""
 
-    def __init__(self, serve, folder):
+    def __init__(self, serve, folder, apply_seconds=0.01):
         self.faults = {}
         ports = {
             "swp1": Port("bm-1/eno1", access=10),
@@ -76,7 +76,7 @@ class LabStage:
         }
         self.acts = Acts()
         self.switch = Switch("leaf-1", ports, folder, self.acts, lambda port: self.faults)
-        app = build_app(self.switch, "cumulus", "right", apply_seconds=0.01)
+        app = build_app(self.switch, "cumulus", "right", apply_seconds=apply_seconds)
         self.peer = serve(app, device_context(folder / "switch.pem", "leaf-1"))
         self.values = {
             "switches": {"leaf-1": self.peer.url},
@@ -88,6 +88,14 @@ class LabStage:
 
     def login(self, **values):
         return Nvue(Nvue.Config.from_dict({**self.values, **values}))
+
+    def finish(self):
+        """Let the switch decide now what it is applying, oldest first."""
+
+        async def decide():
+            self.switch.finish_interrupted()
+
+        self.peer.run(decide())
 
     def refuse(self):
         self.faults["switch_refuses"] = True
@@ -291,13 +299,20 @@ def test_unknown_settings_are_refused(stage):
 # What only NVUE has.
 
 
-def test_a_revision_that_lost_a_race_is_made_anew(lab):
-    ensure(lab, RACK, OTHER)
-    first = lab.driver.attach((AttachSpec(SWP1, OTHER),))
-    late = lab.login().attach((AttachSpec(SWP1, RACK),))
-    until_done(lambda ref: lab.driver.attach((AttachSpec(SWP1, OTHER),), ref or first.ref))
-    assert until_done(lambda ref: lab.driver.attach((AttachSpec(SWP1, RACK),), ref or late.ref))
-    assert lab.really(SWP1) == 100
+def test_a_revision_that_lost_a_race_is_made_anew(serve, tmp_path):
+    slow = LabStage(serve, tmp_path, apply_seconds=600)
+    for one in (RACK, OTHER):
+        slow.driver.ensure_segment(one)
+        slow.finish()
+    first, late = (AttachSpec(SWP1, OTHER),), (AttachSpec(SWP1, RACK),)
+    first_ref, late_ref = (slow.login().attach(specs).ref for specs in (first, late))
+    slow.finish()
+    assert slow.driver.attach(first, first_ref).done
+    again = slow.driver.attach(late, late_ref)
+    assert not again.done and again.ref != late_ref
+    slow.finish()
+    assert slow.driver.attach(late, again.ref).done
+    assert slow.really(SWP1) == 100
 
 
 def test_an_applied_change_is_saved_and_asked_for_once(lab):
