@@ -269,6 +269,13 @@ SWEEPS = [
     "provisioning.reconcile.pools",
     "tenants.services.clusters.settle",
 ]
+# What the watcher follows, by dotted path: each tells the collections to follow now, and is asked
+# every two seconds.
+WATCHES = [
+    "inventory.watcher.host_subjects",
+    "tenants.watch.node_subjects",
+    "tenants.watch.instance_subjects",
+]
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -289,11 +296,15 @@ REST_FRAMEWORK = {
         "gpucloud.api.auth.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "gpucloud.api.auth.Scopes",
+    ],
+    "DEFAULT_METADATA_CLASS": "gpucloud.api.metadata.Methods",
     "DEFAULT_PAGINATION_CLASS": "gpucloud.api.paging.Cursor",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "gpucloud.api.schema.Schema",
     "EXCEPTION_HANDLER": "gpucloud.api.problems.handler",
     "PAGE_SIZE": 100,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
