@@ -7,6 +7,7 @@ from typing import Any
 
 from django.apps import apps
 
+from gpucloud import policy
 from gpucloud.models import User
 
 LINKED = (
@@ -23,11 +24,10 @@ LINKED = (
 
 
 def find(user: User, uid: uuid.UUID) -> Any | None:
-    """Return the object with this uid that the user may see, or None alike for foreign and absent."""
+    """Return the object with this uid that the user may see, or None alike for foreign and absent.
+    """
     for label in LINKED:
-        rows = apps.get_model(label)._default_manager.all()
-        if hasattr(rows, "visible_to"):
-            rows = rows.visible_to(user)
+        rows = policy.visible(user, apps.get_model(label)._default_manager.all())
         if (found := rows.filter(uid=uid).first()) is not None:
             return found
     return None

@@ -133,7 +133,7 @@ def may(user: Person, verb: str, obj: Any) -> bool:
     if not isinstance(user, User) or not user.is_active:
         return False
     if verb == "read":
-        return visible(user, type(obj)._default_manager.filter(pk=obj.pk)).exists()
+        return bool(visible(user, type(obj)._default_manager.filter(pk=obj.pk)).exists())
     rule = RULES[kind_of(obj)][verb]
     tenant = tenant_of(obj)
     bound = only_tenant(user)

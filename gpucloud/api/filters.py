@@ -53,11 +53,8 @@ class Filter:
 def states(model: type[Model], hidden: str = "") -> Filter:
     """The filter over a model's states."""
     words = "" if not hidden else f" Without it, all but {hidden}."
-    return Filter("state", f"The state; may be given several times.{words}", _choices(model))
-
-
-def _choices(model: type[Model]) -> list[str]:
-    return list(model._meta.get_field("state").choices and model.State.values)  # type: ignore[attr-defined]
+    known: list[str] = model.State.values  # type: ignore[attr-defined]
+    return Filter("state", f"The state; may be given several times.{words}", known)
 
 
 class StrictFilter(BaseFilterBackend):

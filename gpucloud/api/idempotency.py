@@ -71,11 +71,11 @@ def once(request: Request, create: Callable[[], Response]) -> Response:
 def _take(request: Request, key: str) -> tuple[IdempotentRequest, Response | None]:
     """The row that this request now owns, or the stored answer."""
     now = timezone.now()
-    mine = {"user_id": request.user.pk, "key": key}
+    mine: dict[str, Any] = {"user_id": request.user.pk, "key": key}
     wanted = {"route": f"{request.method} {request.path}"[:300], "body_hash": _hash(request.data)}
     IdempotentRequest.objects.filter(
         Q(started__lt=now - KEEP) | Q(status=None, started__lt=now - DIED),
-        user_id=request.user.pk,
+        user_id=mine["user_id"],
     ).delete()
     try:
         with transaction.atomic():

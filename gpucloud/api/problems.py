@@ -32,7 +32,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField(help_text="What happened here.")
     code = serializers.CharField(help_text="A key of the catalogue of reasons.")
     next = serializers.CharField(help_text="What to do now.")
-    errors = serializers.DictField(
+    errors = serializers.DictField(  # type: ignore[assignment]
         child=serializers.ListField(child=serializers.CharField()),
         help_text="Sentences by field; nested ones as `pools.0.node_type`.",
     )

@@ -11,7 +11,6 @@ from django.urls import Resolver404, resolve
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, viewsets
 from rest_framework.exceptions import NotFound
-from rest_framework.metadata import BaseMetadata
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -40,6 +39,7 @@ class Door(viewsets.GenericViewSet[Any]):
     public: ClassVar[type[serializers.Serializer[Any]] | None] = None
     # Lists show less where an object carries much.
     brief: ClassVar[type[serializers.Serializer[Any]] | None] = None
+    public_brief: ClassVar[type[serializers.Serializer[Any]] | None] = None
 
     def rows(self) -> QuerySet[Any]:
         raise NotImplementedError
@@ -60,9 +60,12 @@ class Door(viewsets.GenericViewSet[Any]):
         return policy.visible(self.request.user, self.rows())
 
     def get_serializer_class(self) -> type[serializers.Serializer[Any]]:
-        if getattr(self, "swagger_fake_view", False) or self.platform or self.public is None:
-            return self.full
-        return self.public
+        drawn = getattr(self, "swagger_fake_view", False)
+        if self.public is None or drawn or self.platform:
+            shape, less = self.full, self.brief
+        else:
+            shape, less = self.public, self.public_brief
+        return less if less is not None and self.action == "list" else shape
 
     def one(self, rows: QuerySet[Any] | None = None, **lookup: Any) -> Any:
         """The row, as far as the person may see it; else NotFound."""
@@ -99,18 +102,7 @@ class Door(viewsets.GenericViewSet[Any]):
 
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        shape = self.get_serializer_class()
-        if self.brief is not None and shape is self.full:
-            shape = self.brief
-        rows = shape(page, many=True, context=self.get_serializer_context()).data
-        return self.get_paginated_response(rows)
-
-
-class Methods(BaseMetadata):
-    """OPTIONS: what the address is; which methods it takes is in Allow."""
-
-    def determine_metadata(self, request: Request, view: APIView) -> dict[str, Any]:
-        return {"name": view.get_view_name(), "schema": "/api/schema/"}
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
 
 class NoSuchAddress(APIView):

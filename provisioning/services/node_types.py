@@ -55,11 +55,15 @@ def _problems(fields: dict[str, Any]) -> dict[str, list[str]]:
     for key, value in fields.get("sku", {}).items():
         if key not in SKU:
             errors[f"sku.{key}"] = [f"Unknown key. Known are: {', '.join(SKU)}."]
-        elif type(value) is not SKU[key] or (key == "gpu_count" and not 0 <= value <= 64):
+        elif not _fits(key, value):
             errors[f"sku.{key}"] = ["Give text." if key == "gpu_model" else "Give 0 to 64."]
     if fields.get("wipe_policy", "verified") not in WIPE_POLICIES:
         errors["wipe_policy"] = [f"Choose one of {', '.join(WIPE_POLICIES)}."]
     return errors
+
+
+def _fits(key: str, value: Any) -> bool:
+    return type(value) is SKU[key] and (key != "gpu_count" or 0 <= value <= 64)
 
 
 def capacities(types: Iterable[NodeType]) -> dict[int, dict[str, int]]:
@@ -70,7 +74,7 @@ def capacities(types: Iterable[NodeType]) -> dict[int, dict[str, int]]:
         if one.provider_id not in owned:
             owned[one.provider_id] = of_provider(one.provider)
     usable = set(Server.objects.usable().values_list("pk", flat=True))
-    counts = {
+    counts: dict[int, dict[str, int]] = {
         row["node_type"]: row
         for row in NodeClaim.objects.live()
         .filter(node_type__in=[one.pk for one in types])

@@ -1,0 +1,1 @@
+"""Providers, node types, images, claims and operations in REST."""
