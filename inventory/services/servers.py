@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from gpucloud import history
@@ -167,6 +167,24 @@ def note_power(server: Server, state: PowerState) -> None:
         publish(server)
 
 
+def power_refusal(server: Server, state: str) -> str:
+    """Why this power may not be asked for now, in a sentence; "" when it may."""
+    if state != "on":
+        return ""
+    ports = server.interfaces.all()
+    if server.state == Server.State.AVAILABLE and not ports:
+        return "No ports are recorded, so nobody knows which network it would boot in."
+    # A tenant's system never runs in the provisioning segment, not even by hand.
+    had_tenant = server.tenancy > 1 and server.clean_tenancy != server.tenancy
+    there = Q(attachments__segment__role="tenant", attachments__state="applied")
+    if had_tenant and not ports.filter(there).exists():
+        return (
+            "Its disks may hold a tenant's system and its ports are not in a tenant's segment. "
+            "Release it, so that it is wiped."
+        )
+    return ""
+
+
 def set_power(server: Server, state: str, actor: str) -> PowerState:
     """A person switches the power;
 
@@ -178,10 +196,8 @@ def set_power(server: Server, state: str, actor: str) -> PowerState:
         raise NotAllowed(
             f"{server} has an operation under way; its power belongs to that until it ends."
         )
-    if state == "on" and server.state == Server.State.AVAILABLE and server.interfaces.count() == 0:
-        raise NotAllowed(
-            f"{server} has no ports recorded, so nobody knows which network it would boot in."
-        )
+    if refusal := power_refusal(server, state):
+        raise NotAllowed(f"{server}: {refusal}")
     if not hasattr(server, "bmc"):
         raise NotAllowed(f"{server} has no BMC recorded, so its power cannot be switched.")
     driver = driver_of(server.bmc)
