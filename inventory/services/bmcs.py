@@ -66,6 +66,19 @@ def test_connection(driver: str, values: dict[str, Any]) -> list[str]:
         return [error.message]
 
 
+def test_settings(server: Server, driver: str, values: dict[str, Any]) -> list[str]:
+    """Like `test_connection`, with the kept credentials where the login was left blank."""
+    bmc = getattr(server, "bmc", None)
+    login = {} if bmc is None else vault.get("bmc", bmc.uid, "credentials", {}) or {}
+    kept = {} if bmc is None or bmc.driver != driver else bmc.config
+    if not values.get("username") and not values.get("password"):
+        # Kept credentials go to the kept address only: a typed one could be anybody's.
+        if bmc is not None and values.get("address", "") != bmc.address:
+            return ["Type user name and password too: the kept ones are for the kept address only."]
+        values = {**values, **{key: login[key] for key in values if key in login}}
+    return test_connection(driver, {**kept, **values})
+
+
 def set_bmc(
     server: Server,
     actor: str,
@@ -130,3 +143,13 @@ def pin(bmc: Bmc, certificate: str, actor: str) -> None:
                 f"The certificate of {bmc.server}'s BMC is pinned: SHA-256 {certificate[:16]}….",
             )
     bmc.refresh_from_db()
+
+
+def setting_names(driver: str) -> set[str]:
+    """Names of the settings that this kind of BMC driver knows."""
+    return set(driver_class("bmc", driver).Config.__dataclass_fields__)
+
+
+def kept_settings(server: Server) -> dict[str, Any]:
+    """What stays when somebody only changes the credentials: address and settings."""
+    return {"address": server.bmc.address, "config": server.bmc.config}

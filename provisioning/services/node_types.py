@@ -63,7 +63,9 @@ def _problems(fields: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _fits(key: str, value: Any) -> bool:
-    return type(value) is SKU[key] and (key != "gpu_count" or 0 <= value <= 64)
+    if type(value) is not SKU[key]:
+        return False
+    return key != "gpu_count" or value in range(65)
 
 
 def capacities(types: Iterable[NodeType]) -> dict[int, dict[str, int]]:
@@ -74,8 +76,8 @@ def capacities(types: Iterable[NodeType]) -> dict[int, dict[str, int]]:
         if one.provider_id not in owned:
             owned[one.provider_id] = of_provider(one.provider)
     usable = set(Server.objects.usable().values_list("pk", flat=True))
-    counts: dict[int, dict[str, int]] = {
-        row["node_type"]: row
+    counts = {
+        row["node_type"]: (row["claimed"], row["waiting"])
         for row in NodeClaim.objects.live()
         .filter(node_type__in=[one.pk for one in types])
         .order_by()
@@ -89,12 +91,12 @@ def capacities(types: Iterable[NodeType]) -> dict[int, dict[str, int]]:
     for one in types:
         servers = [s for s in owned[one.provider_id] if matches(s.labels, one.selector)]
         available = sum(1 for s in servers if s.pk in usable)
-        claimed = counts.get(one.pk, {}).get("claimed", 0)
+        claimed, waiting = counts.get(one.pk, (0, 0))
         found[one.pk] = {
             "total": len(servers),
             "claimed": claimed,
             "available": available,
-            "waiting": counts.get(one.pk, {}).get("waiting", 0),
+            "waiting": waiting,
             "out": max(0, len(servers) - claimed - available),
         }
     return found
