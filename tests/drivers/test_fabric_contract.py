@@ -318,7 +318,7 @@ def test_a_revision_that_lost_a_race_is_made_anew(serve, tmp_path):
 def test_an_applied_change_is_saved_and_asked_for_once(lab):
     ensure(lab, RACK)
     before = len(lab.switch.revisions())
-    until_done(lambda ref: lab.login().attach((AttachSpec(SWP1, RACK),)))
+    attach(lab, AttachSpec(SWP1, RACK))
     assert len(lab.switch.revisions()) == before + 1
     startup = lab.switch.tree("startup")["interface"]["swp1"]
     assert startup["bridge"]["domain"]["br_default"]["access"] == 100
