@@ -29,6 +29,8 @@ SOON = 0.5
 # A second key beside the hold: the tenant's system had begun to boot. It holds the server off as
 # well, and it is the only place where a driver without memory finds that again.
 BOOTED = f"{HOLD}-booted"
+# Changing an annotation ends the operator's backoff: once per try of a step.
+RETRY = "gpucloud.dev/retry"
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ class Metal3:
 
     def _begin_install(self, spec: NodeSpec, host: Host) -> Progress:
         if host.state != "available":
-            return _waiting(host)
+            return self._waiting(spec, host)
         write_secrets(self.kube, self.namespace, spec)
         change = {**wish(spec, self.namespace), "online": True}
         self.hosts.patch(host, change, {**host.dhcp_repair(spec.dhcp), **_unhold(host)})
@@ -299,7 +301,7 @@ class Metal3:
             self.hosts.patch(host, {**CLEAR, "online": False}, _unhold(host) or None)
             return Progress(False, f"{host.name} is told to stop and to forget its image.", wait=1)
         if host.state != "available":
-            return _waiting(host)
+            return self._waiting(spec, host)
         return self._read_off(spec, host)
 
     def _off(self, spec: NodeSpec, host: Host) -> Progress:
@@ -327,7 +329,7 @@ class Metal3:
             self.hosts.patch(host, change, notes)
             return Progress(False, f"{host.name} forgets the tenant's image and data.", wait=1)
         if host.state != "available" or host.written_url:
-            return _waiting(host)
+            return self._waiting(spec, host)
         return Progress(True, f"Nothing of {spec.claim_name} is left in {host.name}'s object.")
 
     def _let_go(self, spec: NodeSpec, host: Host) -> Progress:
@@ -339,7 +341,7 @@ class Metal3:
             self.hosts.patch(host, change, notes)
             return Progress(False, f"{host.name} forgets its image.", wait=1)
         if host.state != "available" or host.powered:
-            return _waiting(host)
+            return self._waiting(spec, host)
         self.hosts.patch(host, {"consumerRef": None})
         return Progress(False, f"{host.name} is given free; read back.", wait=SOON)
 
@@ -360,8 +362,18 @@ class Metal3:
             self.hosts.patch(host, change, notes)
             return Progress(False, f"Metal3 inserts our agent's ISO on {host.name}.", wait=1)
         if host.error_type:
-            raise raised(host, "booting our agent", permanent=False)
+            raise raised(host, "booting our agent", permanent=True)
         return Progress(False, f"{host.name} is {host.state}; our agent boots next.", wait=1)
+
+    def _waiting(self, spec: NodeSpec, host: Host) -> Progress:
+        """Metal3 is busy with the host, or in trouble and trying again: tell it in its words."""
+        if not host.error_type:
+            return Progress(False, f"{host.name} is {host.state}.", wait=2)
+        failure = raised(host, host.state, permanent=False)
+        attempt = spec.since.isoformat() if spec.since else ""
+        if attempt and host.annotations.get(RETRY) != attempt:
+            self.hosts.patch(host, None, {RETRY: attempt})
+        return Progress(False, failure.message, wait=2, evidence={"code": failure.code})
 
     def _ours(self, spec: NodeSpec) -> Host:
         host = self.hosts.get(host_name(spec.server))
@@ -370,13 +382,5 @@ class Metal3:
         return host
 
 
-def _waiting(host: Host) -> Progress:
-    """Metal3 is busy with the host, or in trouble and trying again: tell it in its words."""
-    if not host.error_type:
-        return Progress(False, f"{host.name} is {host.state}.", wait=2)
-    failure = raised(host, host.state, permanent=False)
-    return Progress(False, failure.message, wait=2, evidence={"code": failure.code})
-
-
 def _unhold(host: Host) -> dict[str, Any]:
-    return {key: None for key in (HOLD, BOOTED) if key in host.annotations}
+    return {key: None for key in (HOLD, BOOTED, RETRY) if key in host.annotations}

@@ -70,6 +70,8 @@ class Redfish:
         await self._media(
             slot, "InsertMedia", {"Image": url, "Inserted": True, "WriteProtected": True}
         )
+        if not (await self.cd_slot()).get("Inserted"):
+            raise IronicError(f"{self.base} accepted virtual media and inserted none", "power")
 
     async def eject(self) -> None:
         slot = await self.cd_slot()
