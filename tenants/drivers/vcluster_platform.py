@@ -115,6 +115,8 @@ class VclusterPlatform:
         if change := self._difference(found, spec):
             body = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}}
             self.kube.merge(self._path(spec), {**body, "spec": change})
+            # The status still tells of the values before; the platform has to look first.
+            return self._progress(False, "deploying", [], found["metadata"]["uid"])
         return self._read(found)
 
     def _instance(self, spec: ClusterSpec) -> Obj:
