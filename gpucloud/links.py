@@ -21,6 +21,17 @@ LINKED = (
     "provisioning.OSImage",
     "tenants.ClusterTemplate",
 )
+# Pages of rows that their address no longer leads to: a name lives on with the next of its kind.
+# Each takes the request and the row.
+GONE = {
+    "retired": {"Server": "inventory.views.servers.show"},
+    "gone": {"Segment": "network.views.show"},
+}
+
+
+def page_of(found: Any) -> str:
+    """The dotted name of the view that shows this very row, or "" when its address leads to it."""
+    return GONE.get(getattr(found, "state", ""), {}).get(type(found).__name__, "")
 
 
 def find(user: User, uid: uuid.UUID) -> Any | None:
@@ -31,3 +42,13 @@ def find(user: User, uid: uuid.UUID) -> Any | None:
         if (found := rows.filter(uid=uid).first()) is not None:
             return found
     return None
+
+
+def known(user: User, uids: set[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of the uids under which this person finds a page."""
+    found: set[uuid.UUID] = set()
+    for label in LINKED:
+        if left := uids - found:
+            rows = policy.visible(user, apps.get_model(label)._default_manager.all())
+            found.update(rows.filter(uid__in=left).values_list("uid", flat=True))
+    return found

@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
-from gpucloud import views, views_ui
+from gpucloud import views, views_activity, views_ui
 
 urlpatterns = [
     path("", views.dashboard, name="dashboard"),
-    path("activity/", views.activity, name="activity"),
+    path("activity/", views_activity.activity, name="activity"),
     path("o/<uuid:uid>/", views.permanent, name="permanent"),
     path("sign-in/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("sign-out/", auth_views.LogoutView.as_view(), name="logout"),

@@ -8,8 +8,10 @@ from django.contrib.auth.decorators import login_required
 from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils.module_loading import import_string
 
-from gpucloud.models import Event, User
+from gpucloud import links
+from gpucloud.models import User
 
 
 @login_required
@@ -18,19 +20,15 @@ def dashboard(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-def activity(request: HttpRequest) -> HttpResponse:
-    return render(request, "activity.html", {"events": Event.objects.order_by("-id")[:100]})
-
-
-@login_required
 def permanent(request: HttpRequest, uid: uuid.UUID) -> HttpResponse:
     """Send the reader to the object's page; who may not see it gets the same 404 as for nothing."""
-    from gpucloud.links import find
-
     assert isinstance(request.user, User)
-    found = find(request.user, uid)
+    found = links.find(request.user, uid)
     if found is None:
         raise Http404
+    if view := links.page_of(found):
+        shown: HttpResponse = import_string(view)(request, found)
+        return shown
     return redirect(found.get_absolute_url())
 
 
@@ -50,7 +48,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return render(request, "errors/403.html", status=403)
+    return render(request, "errors/403.html", {"why": str(exception)}, status=403)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

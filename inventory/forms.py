@@ -159,6 +159,14 @@ class RegisterForm(BmcForm):
             )
         return data
 
+    def needs_fabric(self, ports: Ports) -> bool:
+        """Whether a cable was given without the fabric that its switch belongs to."""
+        cabled = any(row.cleaned_data.get("switch_port") for row in ports.filled)
+        if cabled and not self.cleaned_data.get("fabric"):
+            self.add_error("fabric", "Say which fabric the switches belong to.")
+            return True
+        return False
+
     def wish(self) -> dict[str, Any]:
         """The arguments of `servers.enroll` but the name and the ports."""
         data = self.cleaned_data

@@ -45,7 +45,7 @@ def act(request: HttpRequest, name: str, action: str) -> HttpResponse:
         raise Http404
     chosen = ACTIONS[action]
     user = demand(request, chosen.verb, server)
-    form = chosen.form(request.POST or None, server=server)
+    form = chosen.form(request.POST if request.method == "POST" else None, server=server)
     if request.method == "GET":
         return ask(request, server, chosen, form)
     if not form.is_valid():
