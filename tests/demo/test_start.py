@@ -104,7 +104,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     end_leftovers(demo.data)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 40) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -163,7 +163,9 @@ def test_a_second_start_on_the_same_data_is_refused(demo: Demo):
 
 
 def test_every_process_comes_back_after_kill_9(demo: Demo):
-    before = {name: demo.pid(name) for name in NAMES - {"supervisor"}}
+    names = NAMES - {"supervisor"}
+    wait_for(lambda: all(demo.pid(name) for name in names))
+    before = {name: demo.pid(name) for name in names}
     for pid in before.values():
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: all(demo.pid(name) not in (None, old) for name, old in before.items()))
