@@ -70,6 +70,15 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """A small table of what was read: cells are words, or (words, tone) for a verdict."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
 class TimelineStep:
     """One step of a claim, cluster or release as the timeline draws it."""
 
@@ -87,6 +96,16 @@ class TimelineStep:
     percent_label: str = ""
     reason: str = ""
     attempts: Sequence[Attempt] = ()
+    proofs: Sequence[Proof] = ()
+
+    @property
+    def more(self) -> str:
+        """What is folded below the sentence, in words; nothing when there is nothing."""
+        parts = [f"{len(self.attempts)} attempts"] if self.attempts else []
+        parts += ["what was read"] if self.proofs else []
+        parts += ["log"] if self.log else []
+        words = ", ".join(parts) or ("progress" if self.percent is not None else "")
+        return words[:1].upper() + words[1:]
 
 
 @dataclass(frozen=True)

@@ -286,6 +286,12 @@ def dressed(field: BoundField) -> SafeString:
 
 
 @register.filter
+def is_pair(value: Any) -> bool:
+    """Whether a cell is a (words, tone) verdict."""
+    return isinstance(value, tuple)
+
+
+@register.filter
 def pattern(text: str) -> str:
     """The text as a regular expression for an input's `pattern`."""
     return re.escape(text)

@@ -1,0 +1,1 @@
+"""Pages of provisioning, one module per noun."""
