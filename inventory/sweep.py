@@ -13,12 +13,12 @@ import aiohttp
 from django.db import Error, transaction
 from django.db.models import F, Q
 
-from gpucloud import history, vault
+from gpucloud import history
 from gpucloud.engine.clock import scaled
 from gpucloud.engine.offload import in_database
 from gpucloud.engine.steps import look_now
 from gpucloud.live import publish
-from gpucloud.models import Secret
+from gpucloud.vaultcache import VaultCache
 from inventory.models import Bmc, Server
 from inventory.reading import Reader, Reading, Target
 
@@ -33,30 +33,7 @@ KEPT_AT_ONCE = 100
 REFRESH = timedelta(seconds=60)
 
 
-class Credentials:
-    """BMC credentials, decrypted again only when their Secret was changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, tuple[datetime, dict[str, str]]] = {}
-
-    def all(self) -> dict[Any, dict[str, str]]:
-        rows = Secret.objects.filter(kind="bmc", field="credentials")
-        changed = dict(rows.values_list("owner_uid", "changed"))
-        self._known = {uid: one for uid, one in self._known.items() if uid in changed}
-        for uid, at in changed.items():
-            if self._known.get(uid, (None,))[0] != at:
-                self._known[uid] = (at, self._read(uid))
-        return {uid: values for uid, (_, values) in self._known.items()}
-
-    def _read(self, uid: Any) -> dict[str, str]:
-        try:
-            return dict(vault.get("bmc", uid, "credentials", {}) or {})
-        except vault.VaultError as error:
-            log.error("credentials of BMC %s cannot be read: %s", uid, error)
-            return {}
-
-
-def targets(credentials: Credentials) -> list[Target]:
+def targets(credentials: VaultCache) -> list[Target]:
     """Every BMC that can be read directly."""
     known = credentials.all()
     rows = Bmc.objects.exclude(address="").exclude(server__state=Server.State.RETIRED)
@@ -83,7 +60,7 @@ class Sweep:
 
     def __init__(self, http: aiohttp.ClientSession) -> None:
         self._http = http
-        self._credentials = Credentials()
+        self._credentials = VaultCache("bmc", "credentials")
         self._readers: dict[int, Reader] = {}
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._turn = asyncio.Semaphore(AT_ONCE)
@@ -148,7 +125,9 @@ class Sweep:
     async def _look(self, server: int, reader: Reader) -> None:
         try:
             async with self._turn:
-                self._found.append(await reader.read(time.monotonic()))
+                reading = await reader.read(time.monotonic())
+            # Not in one line with the await: _keep() puts another list in its place meanwhile.
+            self._found.append(reading)
         except Exception:
             log.exception("the look at server %s met a fault of our own", server)
         finally:
@@ -170,6 +149,8 @@ class Sweep:
                 newest = {reading.server: reading for reading in (*batch, *self._found)}
                 self._found = list(newest.values())
                 return
+            except Exception:
+                log.exception("readings were not kept by a fault of our own")
 
 
 async def sweep_fleet() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import timedelta
 
@@ -241,6 +242,18 @@ async def test_a_slow_bmc_keeps_no_other_waiting_and_is_asked_once_at_a_time(mak
     assert len(quick.gets()) == 3
     await fleet.settled()
     assert slow.most_in_flight == 1
+
+
+async def test_what_a_slow_bmc_says_is_kept_like_the_rest(make_bmc, fleet):
+    slow, quick = await make_bmc("slow"), await make_bmc("quick")
+    slow.delay = 0.2
+    server = await enrol(slow, "slow")
+    await enrol(quick, "quick")
+    await fleet.begin_round()
+    await asyncio.sleep(0.1)
+    await fleet._keep()
+    await fleet.settled()
+    assert (await read(server)).power == "on"
 
 
 async def test_no_more_than_32_bmcs_are_asked_at_once(make_bmc, fleet, monkeypatch):
