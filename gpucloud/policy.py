@@ -48,7 +48,7 @@ RULES: dict[str, dict[str, Rule]] = {
     "provider": dict.fromkeys(("create", "change", "check"), RUNNERS),
     "node_type": dict.fromkeys(("create", "change", "match"), RUNNERS),
     "image": dict.fromkeys(("create", "change", "delete"), RUNNERS),
-    "fabric": dict.fromkeys(("create", "change", "check"), RUNNERS),
+    "fabric": {"check": RUNNERS},
     "segment": dict.fromkeys(("create", "observe"), RUNNERS),
     "link": dict.fromkeys(("create", "delete"), RUNNERS),
     "tenant": {

@@ -307,6 +307,8 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "gpucloud.api.schema.Schema",
     "EXCEPTION_HANDLER": "gpucloud.api.problems.handler",
     "PAGE_SIZE": 100,
+    # `format` is a filter of images, and the answer is always JSON.
+    "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {

@@ -17,7 +17,7 @@ from gpucloud.api.views import IDEMPOTENCY, Door, verb
 from gpucloud.problems import Invalid
 from inventory.models import Interface
 from network.models import Attachment, Fabric, Link, Segment
-from network.services import cables, segments
+from network.services import cables, fabrics, segments
 from provisioning.models import NodeClaim
 from tenants.models import Tenant
 
@@ -47,6 +47,15 @@ class Fabrics(Door):
 
     def retrieve(self, request: Request, name: str) -> Response:
         return self.answer(self.one(name=name))
+
+    @verb("fabrics_check", Nothing, FabricSerializer)
+    def check(self, request: Request, name: str) -> Response:
+        """Try the connection now; `problem` says what was found."""
+        fabric = self.one(name=name)
+        self.require("check", fabric)
+        self.body(Nothing)
+        fabrics.check(fabric)
+        return self.accepted(self.one(pk=fabric.pk))
 
 
 class MemberForTenant(serializers.Serializer[Any]):

@@ -363,6 +363,8 @@ def own_tenant(door: Door, name: str) -> Tenant:
     found = policy.visible(door.request.user, Tenant.objects.filter(name=name)).first()
     if found is None:
         raise Invalid({"tenant": [f"There is no tenant called {name}, or you are not in it."]})
+    if found.builtin:
+        raise Invalid({"tenant": [f"{name} is the platform's own and asks for nothing here."]})
     return found
 
 

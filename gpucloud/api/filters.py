@@ -73,6 +73,11 @@ class StrictFilter(BaseFilterBackend):
             for name in request.query_params
             if name not in known
         }
+        errors |= {
+            name: ["Leave NUL characters out."]
+            for name, values in request.query_params.lists()
+            if any("\0" in value for value in values)
+        }
         for name, one in filters.items():
             values = request.query_params.getlist(name)
             try:

@@ -81,6 +81,8 @@ def _read(error: Exception, context: dict[str, Any]) -> tuple[int, str, str, dic
     if isinstance(error, exceptions.APIException):
         code = CODES.get(error.status_code, "INVALID")
         return error.status_code, code, str(error.detail), {}
+    if isinstance(error, RecursionError):
+        return 400, "INVALID", "The body is nested too deeply.", {}
     if isinstance(error, DriverError):
         # A driver's words name addresses that only the platform's people may see.
         seen = policy.sees_platform(context["request"].user)

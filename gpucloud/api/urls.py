@@ -53,7 +53,7 @@ urlpatterns = [
     *noun("os-images", Images, NAME, "create change delete"),
     *noun("node-claims", Claims, f"<str:tenant>/{NAME}", "create delete", "release", "retry"),
     *noun("operations", Operations, "<uuid:uid>"),
-    *noun("fabrics", Fabrics, NAME),
+    *noun("fabrics", Fabrics, NAME, "", "check"),
     *noun("segments", Segments, f"<str:fabric>/{NAME}", "create", "observe"),
     *noun("attachments", Attachments, "<uuid:uid>"),
     *noun("links", Links, "<uuid:uid>", "create delete"),

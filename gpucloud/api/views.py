@@ -69,6 +69,9 @@ class Door(viewsets.GenericViewSet[Any]):
 
     def one(self, rows: QuerySet[Any] | None = None, **lookup: Any) -> Any:
         """The row, as far as the person may see it; else NotFound."""
+        # PostgreSQL takes no NUL, so nothing has a name with one.
+        if any(isinstance(value, str) and "\0" in value for value in lookup.values()):
+            raise NotFound
         found = (self.get_queryset() if rows is None else rows).filter(**lookup).first()
         if found is None:
             raise NotFound
@@ -83,6 +86,9 @@ class Door(viewsets.GenericViewSet[Any]):
         given = self.request.data or {}
         checked = shape(data=given, context=self.get_serializer_context())
         checked.is_valid(raise_exception=True)
+        if unstorable(given):
+            told = "Leave NUL and surrogate characters out."
+            raise serializers.ValidationError({"non_field_errors": [told]})
         values: dict[str, Any] = checked.validated_data
         return values
 
@@ -120,6 +126,15 @@ class NoSuchAddress(APIView):
         raise Http404
 
     post = put = patch = delete = get
+
+
+def unstorable(value: Any) -> bool:
+    """Whether a JSON value holds text, at any depth, that a database refuses."""
+    if isinstance(value, str):
+        return any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value)
+    if isinstance(value, Mapping):
+        return any(unstorable(key) or unstorable(one) for key, one in value.items())
+    return isinstance(value, list) and any(map(unstorable, value))
 
 
 def _resolves(path: str) -> bool:

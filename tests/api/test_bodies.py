@@ -103,6 +103,19 @@ def test_bad_json_and_other_media_types_are_problems_too(admin, client_of):
     assert list(errors(nul)) == ["name"]
 
 
+@pytest.mark.parametrize("text", ['"a\\u0000b"', '"\\ud800"', '{"a": ["\\u0000"]}'])
+def test_text_that_no_database_keeps_is_refused_at_any_depth(text, admin, client_of):
+    body = f'{{"name": "p", "driver": "fake", "properties": {{"a": {text}}}}}'
+    answer = client_of(admin).post("node-providers/", body, content_type="application/json")
+    assert list(errors(answer)) == ["non_field_errors"]
+
+
+def test_a_body_nested_without_end_is_refused(admin, client_of):
+    body = '{"properties": ' + "[" * 100_000
+    answer = client_of(admin).post("node-providers/", body, content_type="application/json")
+    assert answer.status_code == 400
+
+
 def test_a_verb_without_values_takes_no_body_and_no_unknown_one(admin, client_of):
     make.server("bare-metal-1")
     client = client_of(admin)
