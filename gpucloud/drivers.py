@@ -1,4 +1,7 @@
-"""What every driver kind shares: Progress, DriverError, Config dataclasses, loading by key, and the call budget."""
+"""What every driver kind shares:
+
+Progress, DriverError, Config dataclasses, loading by key, and the call budget.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from typing import Any, Self, get_type_hints
 
@@ -17,8 +20,10 @@ from typing import Any, Self, get_type_hints
 class Progress:
     """What a driver saw when it last looked.
 
-    `detail` is a sentence for the timeline, `ref` the engine's own id of the thing made, `wait` the seconds until the
-    next look, `percent` 0-100 where the engine tells one, `evidence` JSON-safe facts kept with the step.
+    `detail` is a sentence for the timeline, `ref` the engine's own id of the thing made, `wait`
+    the seconds until the
+    next look, `percent` 0-100 where the engine tells one, `evidence` JSON-safe facts kept with
+    the step.
     """
 
     done: bool
@@ -32,12 +37,18 @@ class Progress:
 class DriverError(Exception):
     """The one error a driver raises; anything else is a bug and is shown as one.
 
-    `message` is for operators: host and verb in it, never a credential. `code` is a key of gpucloud.reasons.
+    `message` is for operators: host and verb in it, never a credential. `code` is a key of
+    gpucloud.reasons.
     `permanent` decides on retry. `hint` is the next safe action in words.
     """
 
     def __init__(
-        self, message: str, code: str, permanent: bool = False, hint: str = "", wait: float | None = None
+        self,
+        message: str,
+        code: str,
+        permanent: bool = False,
+        hint: str = "",
+        wait: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -66,7 +77,10 @@ def setting(
     secret: bool = False,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A field of a driver's Config: forms, validation and masking come from it. No default means required."""
+    """A field of a driver's Config:
+
+    forms, validation and masking come from it. No default means required.
+    """
     meta = {"label": label, "help": help, "secret": secret, "choices": choices}
     if isinstance(default, (dict, list)):
         made = default
@@ -76,11 +90,16 @@ def setting(
 
 @dataclass(frozen=True)
 class Config:
-    """Parent of every driver's Config: a frozen dataclass of `setting`s, made only by `from_dict`."""
+    """Parent of every driver's Config:
+
+    a frozen dataclass of `setting`s, made only by `from_dict`.
+    """
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the Config; raise ConfigError on unknown names, missing ones and values of the wrong type."""
+        """Return the Config; raise ConfigError on unknown names, missing ones and values of the
+        wrong type.
+        """
         known = {f.name: f for f in dataclasses.fields(cls)}
         hints = get_type_hints(cls)
         errors = {
@@ -139,9 +158,11 @@ def _coerce(value: Any, hint: Any) -> tuple[Any, str]:
     return value, ""
 
 
-@lru_cache(maxsize=None)
+@cache
 def driver_class(concern: str, key: str) -> type[Any]:
-    """Return the class that settings.DRIVERS names for a concern (provider, bmc, fabric, control_plane) and key."""
+    """Return the class that settings.DRIVERS names for a concern (provider, bmc, fabric,
+    control_plane) and key.
+    """
     from django.conf import settings
 
     kinds = settings.DRIVERS[concern]
@@ -157,7 +178,10 @@ def driver_class(concern: str, key: str) -> type[Any]:
 
 
 def load(concern: str, key: str, values: Mapping[str, Any], secrets: Mapping[str, Any]) -> Any:
-    """Build the driver instance for a row: its class made with Config.from_dict(values plus secrets)."""
+    """Build the driver instance for a row:
+
+    its class made with Config.from_dict(values plus secrets).
+    """
     kind = driver_class(concern, key)
     try:
         return kind(kind.Config.from_dict({**values, **secrets}))
@@ -175,7 +199,10 @@ _budget = threading.local()
 
 @contextmanager
 def call_budget(seconds: float) -> Iterator[None]:
-    """Give the driver calls of this thread a monotonic deadline; transports ask `budget_left` before each write."""
+    """Give the driver calls of this thread a monotonic deadline;
+
+    transports ask `budget_left` before each write.
+    """
     before = getattr(_budget, "until", None)
     _budget.until = time.monotonic() + seconds
     try:
@@ -191,10 +218,14 @@ def budget_left() -> float:
 
 
 def check_budget(verb: str) -> None:
-    """Refuse a write whose lease may have run out meanwhile; every transport calls this before each write."""
+    """Refuse a write whose lease may have run out meanwhile;
+
+    every transport calls this before each write.
+    """
     if budget_left() <= 0:
         raise DriverError(
-            f"{verb} was not sent: this attempt used up its time, and somebody else may own the object by now.",
+            f"{verb} was not sent: this attempt used up its time, and somebody else "
+            "may own the object by now.",
             code="BUDGET_SPENT",
             hint="Nothing to do: the next attempt reads first and goes on.",
         )

@@ -1,4 +1,6 @@
-"""Lifecycle: what may happen to an object, as a table; and the one compare-and-set move that makes it happen."""
+"""Lifecycle: what may happen to an object, as a table; and the one compare-and-set move that makes
+it happen.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Verb:
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """One model's table. `tones` gives each state its badge tone: neutral, busy, good, warn or bad."""
+    """One model's table. `tones` gives each state its badge tone: neutral, busy, good, warn or
+    bad.
+    """
 
     kind: str
     verbs: Mapping[str, Verb]
@@ -42,14 +46,16 @@ class Lifecycle:
         actor: str,
         message: str = "",
         *,
-        code: str = "",
+        code: str | None = None,
         data: dict[str, Any] | None = None,
         guard: models.Q | None = None,
         **fields: Any,
     ) -> None:
-        """Change the state by one conditional UPDATE, with its history row, or raise NotAllowed or Stale.
+        """Change the state by one conditional UPDATE, with its history row, or raise NotAllowed or
+        Stale.
 
-        Only `fields` and the state's own columns are written; `guard` is an extra condition on the row.
+        Only `fields` and the state's own columns are written; `guard` is an extra condition
+        on the row.
         """
         rule = self.verbs[verb]
         if row.state not in rule.sources:
@@ -58,6 +64,8 @@ class Lifecycle:
                 f"It applies to: {', '.join(rule.sources)}."
             )
         changes: dict[str, Any] = {"state": rule.target, "rev": F("rev") + 1, **fields}
+        if code is not None and hasattr(row, "code"):
+            changes["code"] = code
         if rule.target != row.state and hasattr(row, "state_since"):
             changes["state_since"] = Now()
         with transaction.atomic():
@@ -67,7 +75,14 @@ class Lifecycle:
             if not rows.update(**changes):
                 raise Stale(f"{row} was changed by somebody else meanwhile; read it again.")
             row.refresh_from_db()
-            history.record(row, verb, actor, message or rule.sentence.format(name=row), code=code, data=data)
+            history.record(
+                row,
+                verb,
+                actor,
+                message or rule.sentence.format(name=row),
+                code=code or "",
+                data=data,
+            )
 
     def mermaid(self) -> str:
         """The table as a Mermaid state diagram, for the README."""

@@ -11,15 +11,20 @@ from django.utils import timezone
 
 Get = Callable[[HttpRequest], HttpResponse]
 
-# style-src-attr: inline styles carry measured values only (--at, --for …); nothing else may be inline.
+# style-src-attr: inline styles carry measured values only (--at, --for …); nothing else may be
+# inline.
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr "
+    "'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 
 
 def security_headers(get_response: Get) -> Get:
-    """Set the content security policy on every answer, and keep pages of signed-in people out of caches."""
+    """Set the content security policy on every answer, and keep pages of signed-in people out of
+    caches.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

@@ -231,7 +231,7 @@ class Step(Base):
     attempts = models.PositiveIntegerField(default=0)
     failures = models.PositiveIntegerField(default=0)
     percent = models.PositiveSmallIntegerField(null=True)
-    ref = models.CharField(max_length=200, blank=True)
+    ref = models.TextField(blank=True)
     evidence = models.JSONField(default=dict)
     lines = models.JSONField(default=list)
     started = models.DateTimeField(null=True)

@@ -1,4 +1,7 @@
-"""The errors that services raise for people: a reason code, a sentence, and the fields that were wrong."""
+"""The errors that services raise for people:
+
+a reason code, a sentence, and the fields that were wrong.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ class Problem(Exception):
 
     status = 409
 
-    def __init__(self, message: str, code: str = "NOT_ALLOWED", fields: dict[str, list[str]] | None = None) -> None:
+    def __init__(
+        self, message: str, code: str = "NOT_ALLOWED", fields: dict[str, list[str]] | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code

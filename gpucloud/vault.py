@@ -1,4 +1,6 @@
-"""Secrets at rest: put, get and drop values of the Secret table, encrypted with a key kept outside the database."""
+"""Secrets at rest: put, get and drop values of the Secret table, encrypted with a key kept outside
+the database.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ def put(kind: str, owner: UUID, field: str, value: Any) -> None:
 
 
 def get(kind: str, owner: UUID, field: str, default: Any = None) -> Any:
-    """Return the value at this place, or the default; VaultError when it was sealed with another key or moved."""
+    """Return the value at this place, or the default;
+
+    VaultError when it was sealed with another key or moved.
+    """
     row = Secret.objects.filter(kind=kind, owner_uid=owner, field=field).first()
     if row is None:
         return default

@@ -1,4 +1,7 @@
-"""What may happen to a server. "Provisioning" and "provisioned" are its claim's words, not the server's."""
+"""What may happen to a server.
+
+"Provisioning" and "provisioned" are its claim's words, not the server's.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from gpucloud.lifecycle import Lifecycle, Verb
 SERVER = Lifecycle(
     kind="server",
     verbs={
-        "inspect": Verb(("enrolled", "available", "failed"), "inspecting", "{name} is being inspected."),
+        "inspect": Verb(
+            ("enrolled", "available", "failed"), "inspecting", "{name} is being inspected."
+        ),
         "inspected": Verb(("inspecting",), "enrolled", "{name} was inspected."),
         "offer": Verb(("enrolled", "cleaning"), "available", "{name} is clean and on offer."),
         "hold": Verb(("available",), "held", "{name} is held by a claim."),

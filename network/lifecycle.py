@@ -12,7 +12,13 @@ SEGMENT = Lifecycle(
         "remove": Verb(("wanted", "applied", "failed"), "removing", "{name} is being removed."),
         "gone": Verb(("removing",), "gone", "{name} is gone from the fabric."),
     },
-    tones={"wanted": "neutral", "applied": "good", "failed": "bad", "removing": "busy", "gone": "neutral"},
+    tones={
+        "wanted": "neutral",
+        "applied": "good",
+        "failed": "bad",
+        "removing": "busy",
+        "gone": "neutral",
+    },
     in_flight=("wanted", "removing"),
 )
 
@@ -20,10 +26,14 @@ ATTACHMENT = Lifecycle(
     kind="attachment",
     verbs={
         "apply": Verb(("wanted", "failed"), "applying", "{name}: change sent."),
-        "applied": Verb(("wanted", "applying", "failed", "applied"), "applied", "{name}: read back."),
+        "applied": Verb(
+            ("wanted", "applying", "failed", "applied"), "applied", "{name}: read back."
+        ),
         "fail": Verb(("wanted", "applying", "removing"), "failed", "{name}: not as wanted."),
         "remove": Verb(("wanted", "applying", "applied", "failed"), "removing", "{name}: leaving."),
-        "gone": Verb(("wanted", "applying", "applied", "failed", "removing"), "gone", "{name}: left."),
+        "gone": Verb(
+            ("wanted", "applying", "applied", "failed", "removing"), "gone", "{name}: left."
+        ),
     },
     tones={
         "wanted": "neutral",

@@ -13,7 +13,9 @@ from inventory.models import Interface, Server, Site
 
 
 class Fabric(Base):
-    """A switch controller: one driver, one configuration, one range of VLANs that we may use for tenants."""
+    """A switch controller: one driver, one configuration, one range of VLANs that we may use for
+    tenants.
+    """
 
     name = models.CharField(max_length=63, unique=True, validators=[name_validator])
     site = models.ForeignKey(Site, on_delete=models.PROTECT, related_name="fabrics")
@@ -44,7 +46,9 @@ class Link(Base):
     seen_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint("fabric", Lower("switch"), Lower("port"), name="link_port")]
+        constraints = [
+            models.UniqueConstraint("fabric", Lower("switch"), Lower("port"), name="link_port")
+        ]
 
     def __str__(self) -> str:
         return f"{self.switch} {self.port}"
@@ -98,11 +102,18 @@ class Segment(Base):
     class Meta:
         ordering = ["fabric", "vlan"]
         constraints = [
-            models.UniqueConstraint(fields=["fabric", "name"], condition=~Q(state="gone"), name="segment_name"),
-            models.UniqueConstraint(fields=["fabric", "vlan"], condition=~Q(state="gone"), name="segment_vlan"),
-            models.CheckConstraint(condition=Q(vlan__gte=1, vlan__lte=4094), name="segment_vlan_range"),
+            models.UniqueConstraint(
+                fields=["fabric", "name"], condition=~Q(state="gone"), name="segment_name"
+            ),
+            models.UniqueConstraint(
+                fields=["fabric", "vlan"], condition=~Q(state="gone"), name="segment_vlan"
+            ),
             models.CheckConstraint(
-                condition=Q(role="tenant") | Q(tenant__isnull=True), name="segment_tenant_only_for_tenants"
+                condition=Q(vlan__gte=1, vlan__lte=4094), name="segment_vlan_range"
+            ),
+            models.CheckConstraint(
+                condition=Q(role="tenant") | Q(tenant__isnull=True),
+                name="segment_tenant_only_for_tenants",
             ),
         ]
 
@@ -141,7 +152,9 @@ class Attachment(Base):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["interface"], condition=Q(mode="access") & ~Q(state="gone"), name="attachment_one_access"
+                fields=["interface"],
+                condition=Q(mode="access") & ~Q(state="gone"),
+                name="attachment_one_access",
             ),
             models.UniqueConstraint(
                 fields=["interface", "segment"], condition=~Q(state="gone"), name="attachment_once"
@@ -153,18 +166,25 @@ class Attachment(Base):
 
 
 class Address(Base):
-    """One address taken in a segment: a server's tenant address for a claim, or an endpoint's VIP for a cluster."""
+    """One address taken in a segment:
+
+    a server's tenant address for a claim, or an endpoint's VIP for a cluster.
+    """
 
     segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="addresses")
     address = models.GenericIPAddressField()
     purpose = models.CharField(max_length=16)
     owner_uid = models.UUIDField()
-    server = models.ForeignKey(Server, null=True, blank=True, on_delete=models.CASCADE, related_name="addresses")
+    server = models.ForeignKey(
+        Server, null=True, blank=True, on_delete=models.CASCADE, related_name="addresses"
+    )
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["segment", "address"], name="address_once"),
-            models.UniqueConstraint(fields=["segment", "owner_uid", "purpose"], name="address_per_owner"),
+            models.UniqueConstraint(
+                fields=["segment", "owner_uid", "purpose"], name="address_per_owner"
+            ),
         ]
 
     def __str__(self) -> str:

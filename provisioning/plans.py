@@ -179,7 +179,11 @@ class OperationPlan:
         """Live pages re-read the claim (or the server) whose step has moved."""
         if owner.claim_id:
             NodeClaim.objects.filter(pk=owner.claim_id).update(rev=F("rev") + 1)
-            publish(NodeClaim.objects.get(pk=owner.claim_id))
+            claim = NodeClaim.objects.select_related("cluster").get(pk=owner.claim_id)
+            publish(claim)
+            if claim.cluster is not None:
+                # The cluster's page lists its nodes.
+                publish(claim.cluster)
         elif owner.server_id:
             Server.objects.filter(pk=owner.server_id).update(rev=F("rev") + 1)
             publish(Server.objects.get(pk=owner.server_id))

@@ -5,6 +5,7 @@ network first, the control plane's phases, and the same backwards for deletion.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -54,7 +55,7 @@ class ClusterPlan:
             return _release_nodes(owner)
         if step.name == "remove control plane":
             return driver_of(owner).remove(cluster_spec(owner))
-        return _remove_network(owner)
+        return _remove_network(owner, step)
 
     def on_started(self, owner: TenantCluster, step: Step) -> None:
         if step.name in PHASES and step.name != "ready" and owner.state != step.name:
@@ -121,9 +122,9 @@ def _network(cluster: TenantCluster, step: Step) -> Progress:
     for endpoint in SharedEndpoint.objects.filter(
         interfaces__link__fabric=segment.fabric
     ).distinct():
-        carried = segments.trunk(segment, endpoint, "engine")
+        carried = segments.trunk(segment, endpoint, "engine", _ref_of(step, endpoint))
         if not carried.done:
-            return carried
+            return replace(carried, ref=f"{endpoint.name}:{carried.ref}")
     if not cluster.node_endpoint:
         address = segments.take_address(segment, "endpoint", cluster.uid)
         cluster.node_endpoint = f"{address}:{API_PORT}"
@@ -143,6 +144,12 @@ def _network(cluster: TenantCluster, step: Step) -> Progress:
             "node_endpoint": cluster.node_endpoint,
         },
     )
+
+
+def _ref_of(step: Step, endpoint: SharedEndpoint) -> str:
+    """The fabric's id of the change under way for this endpoint."""
+    name, _, ref = step.ref.partition(":")
+    return ref if name == endpoint.name else ""
 
 
 def _make_segment(cluster: TenantCluster) -> Any:
@@ -203,7 +210,7 @@ def _release_nodes(cluster: TenantCluster) -> Progress:
     )
 
 
-def _remove_network(cluster: TenantCluster) -> Progress:
+def _remove_network(cluster: TenantCluster, step: Step) -> Progress:
     """Trunk off, segment off the fabric when it was made for this cluster;
 
     network is undone last.
@@ -214,9 +221,9 @@ def _remove_network(cluster: TenantCluster) -> Progress:
     for endpoint in SharedEndpoint.objects.filter(
         interfaces__link__fabric=segment.fabric
     ).distinct():
-        off = segments.trunk(segment, endpoint, "engine", on=False)
+        off = segments.trunk(segment, endpoint, "engine", _ref_of(step, endpoint), on=False)
         if not off.done:
-            return off
+            return replace(off, ref=f"{endpoint.name}:{off.ref}")
     if segment.made_for != cluster.uid:
         return Progress(
             True, f"Segment {segment} is {cluster.tenant}'s and stays; nobody is in it."

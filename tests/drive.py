@@ -1,4 +1,4 @@
-"""Drives the engine in a test without processes: due steps are run, pools reconciled, our agent answers."""
+"""Drives the engine in a test without processes: steps run, pools settle, our agent answers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from gpucloud import vault
 from gpucloud.engine.advance import advance
 from gpucloud.models import Step
 from provisioning import agents, reconcile
-from provisioning.models import AgentRun
+from provisioning.models import AgentRun, Operation
+from tenants.drivers import fake
 from tenants.services import clusters
 
 
 class Agent:
-    """What the ramdisk would do: calls in with the run's key and reports every drive of the inventory blank."""
+    """What the ramdisk would do: call in with the run's key, report every drive blank."""
 
     def __init__(self, **change: Any) -> None:
         self.change = change
@@ -52,9 +53,18 @@ class Agent:
             agents.result(token, True, "", self.report(run))
 
 
+def boot_machines() -> None:
+    """Machines that were told to boot run their user data and join, as a tenant's system would."""
+    for step in Step.objects.filter(kind="operation", current=True, name="boot", attempts__gt=0):
+        operation = Operation.objects.get(uid=step.owner_uid)
+        user_data = vault.get("claim", operation.claim.uid, "user_data")
+        fake.boot(user_data, operation.server.system_uuid)
+
+
 def rounds(count: int = 40, agent: Agent | None = None) -> None:
-    """Let the world go on for some rounds: every current step is looked at once a round."""
+    """Let the world go on: every current step is looked at once a round, until nothing moves."""
     agent = agent or Agent()
+    seen: list[object] = []
     for _ in range(count):
         reconcile.pools()
         clusters.settle()
@@ -65,3 +75,7 @@ def rounds(count: int = 40, agent: Agent | None = None) -> None:
         for kind, uid in due:
             advance(kind, uid)
         agent.answer()
+        boot_machines()
+        seen.append(list(Step.objects.values_list("pk", "state", "sentence", "ref").order_by("pk")))
+        if seen[-6:] == seen[-1:] * 6:
+            return

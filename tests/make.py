@@ -25,6 +25,9 @@ from inventory.models import (
     Site,
     WipeRecord,
 )
+from network.drivers import PortRef
+from network.drivers import PortSeen as FakePort
+from network.drivers.fake import FakeFabric, FakeWorld
 from network.models import Attachment, Fabric, Link, Segment
 from provisioning.models import NodeClaim, NodeProvider, NodeType, Operation, OSImage
 from tenants.models import (
@@ -180,9 +183,10 @@ def server(name: str = "", state: str = "available", **fields) -> Server:
         roles=["boot", "tenant"],
     )
     if cabled:
-        Link.objects.create(
+        at = Link.objects.create(
             interface=port, fabric=fabric(), switch="leaf-1", port=f"swp{number}", seen_vlan=10
         )
+        park(at)
     if state == "available":
         wipe(made)
     elif state == "held":
@@ -192,6 +196,14 @@ def server(name: str = "", state: str = "available", **fields) -> Server:
     Server.objects.filter(pk=made.pk).update(state=state)
     made.refresh_from_db()
     return made
+
+
+def park(link: Link, vlan: int = 10) -> None:
+    """The fake switch has this port in a VLAN already, as a rack that was cabled before has."""
+    seen = FakePort(PortRef(link.switch, link.port), vlan)
+    world = FakeFabric.worlds.setdefault(link.fabric.config.get("name", "fake"), FakeWorld())
+    world.vlans.add(vlan)
+    world.ports[seen.port] = seen
 
 
 def wipe(one: Server, **fields) -> WipeRecord:

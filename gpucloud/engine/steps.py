@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Max, QuerySet
@@ -49,30 +50,38 @@ def cancel(kind: str, uid: UUID) -> None:
     )
 
 
-def retry(kind: str, uid: UUID) -> bool:
-    """Make the failed step due again with a new deadline; False when no step has failed."""
-    step = steps_of(kind, uid).filter(state=Step.State.FAILED).order_by("-run", "-index").first()
-    if step is None:
+AGAIN: dict[str, Any] = {
+    "state": Step.State.TODO,
+    "code": "",
+    "hint": "",
+    "failures": 0,
+    "started": None,
+    "since": None,
+    "ended": None,
+    "deadline": None,
+    "alarmed": False,
+    "ref": "",
+    "percent": None,
+}
+
+
+def retry(kind: str, uid: UUID, since: str = "") -> bool:
+    """Make the failed step due again with a new deadline; False when no step has failed.
+
+    `since` names an earlier step of the same run to go back to, when its result is what failed.
+    """
+    failed = steps_of(kind, uid).filter(state=Step.State.FAILED).order_by("-run", "-index").first()
+    if failed is None:
         return False
-    done = Step.objects.filter(pk=step.pk, state=Step.State.FAILED).update(
-        state=Step.State.TODO,
-        current=True,
-        code="",
-        hint="",
-        failures=0,
-        started=None,
-        since=None,
-        ended=None,
-        deadline=None,
-        alarmed=False,
-        ref="",
-        percent=None,
-        next_try_at=Now(),
-        rev=F("rev") + 1,
-    )
-    if done:
-        nudge(kind, uid)
-    return bool(done)
+    run = steps_of(kind, uid).filter(run=failed.run)
+    first = run.filter(name=since, index__lt=failed.index).first() or failed
+    again = run.filter(index__gte=first.index, index__lte=failed.index)
+    if not again.filter(pk=failed.pk, state=Step.State.FAILED).exists():
+        return False
+    again.update(**AGAIN, rev=F("rev") + 1)
+    run.filter(pk=first.pk).update(current=True, next_try_at=Now())
+    nudge(kind, uid)
+    return True
 
 
 def look_now(kind: str, uid: UUID) -> None:

@@ -90,7 +90,7 @@ class Migration(migrations.Migration):
                 ('attempts', models.PositiveIntegerField(default=0)),
                 ('failures', models.PositiveIntegerField(default=0)),
                 ('percent', models.PositiveSmallIntegerField(null=True)),
-                ('ref', models.CharField(blank=True, max_length=200)),
+                ('ref', models.TextField(blank=True)),
                 ('evidence', models.JSONField(default=dict)),
                 ('lines', models.JSONField(default=list)),
                 ('started', models.DateTimeField(null=True)),

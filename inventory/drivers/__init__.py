@@ -12,7 +12,10 @@ BootDevice = Literal["none", "pxe", "cd", "hdd"]
 
 @dataclass(frozen=True)
 class PowerState:
-    """Power as read at the BMC. `at` is when it was read, None when never; `via` says who told (redfish, metal3)."""
+    """Power as read at the BMC.
+
+    `at` is when it was read, None when never; `via` says who told (redfish, metal3).
+    """
 
     power: Power
     at: datetime | None
@@ -32,7 +35,9 @@ class GpuSeen:
 
 @dataclass(frozen=True)
 class PortSeen:
-    """One network port; `mac` in lower case with colons, `link` up, down or None, `speed_mbps` None when not told."""
+    """One network port; `mac` in lower case with colons, `link` up, down or None, `speed_mbps`
+    None when not told.
+    """
 
     name: str
     mac: str
@@ -74,9 +79,11 @@ class Inspection:
 
 
 class BmcDriver(Protocol):
-    """Power, boot and facts of one server. Raises DriverError only; never sleeps, loops or touches the ORM.
+    """Power, boot and facts of one server. Raises DriverError only; never sleeps, loops or touches
+    the ORM.
 
-    Writes are accepted or refused; whether they worked is told by the next `power`, `boot` or `media` read.
+    Writes are accepted or refused; whether they worked is told by the next `power`, `boot` or
+    `media` read.
     `name` attributes: `kind` is the settings.DRIVERS key.
     """
 
@@ -87,17 +94,29 @@ class BmcDriver(Protocol):
     def __init__(self, config: Any) -> None: ...
 
     def check(self) -> list[str]:
-        """Return what is wrong with address, credentials and reachability, in sentences; empty means usable. < 5 s."""
+        """Return what is wrong with address, credentials and reachability, in sentences;
+
+        empty means usable. < 5 s.
+        """
 
     def inspect(self) -> Inspection: ...
 
     def power(self) -> PowerState: ...
 
     def set_power(self, power: Literal["on", "off"]) -> None:
-        """Ask for the target state with On or ForceOff only. Setting what already is sends nothing."""
+        """Ask for the target state with On or ForceOff only.
+
+        Setting what already is sends nothing.
+        """
 
     def boot_from(self, device: BootDevice) -> None:
-        """Boot once from this device at the next power-on; `none` clears the override. Read back before returning."""
+        """Boot once from this device at the next power-on;
+
+        `none` clears the override. Read back before returning.
+        """
 
     def media(self, url: str | None) -> None:
-        """Insert this image in the first CD slot, or eject with None. Read back before returning; idempotent."""
+        """Insert this image in the first CD slot, or eject with None.
+
+        Read back before returning; idempotent.
+        """

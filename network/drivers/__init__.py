@@ -1,4 +1,7 @@
-"""The FabricDriver protocol and the values that cross it: one switch controller, its segments and memberships."""
+"""The FabricDriver protocol and the values that cross it:
+
+one switch controller, its segments and memberships.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ class PortRef:
 
 @dataclass(frozen=True)
 class SegmentSpec:
-    """One isolated network as wanted on the fabric: `uid` ours, `vlan` 1-4094, `role` as in design.md section 2."""
+    """One isolated network as wanted on the fabric:
+
+    `uid` ours, `vlan` 1-4094, `role` as in design.md section 2.
+    """
 
     uid: str
     name: str
@@ -30,7 +36,10 @@ class SegmentSpec:
 
 @dataclass(frozen=True)
 class AttachSpec:
-    """One port's membership in one segment: `access` replaces every other access, `trunk` adds a tagged VLAN."""
+    """One port's membership in one segment:
+
+    `access` replaces every other access, `trunk` adds a tagged VLAN.
+    """
 
     port: PortRef
     segment: SegmentSpec
@@ -39,7 +48,10 @@ class AttachSpec:
 
 @dataclass(frozen=True)
 class PortSeen:
-    """A port as the switch applies it now: its access VLAN (None: none) and the tagged VLANs it carries."""
+    """A port as the switch applies it now:
+
+    its access VLAN (None: none) and the tagged VLANs it carries.
+    """
 
     port: PortRef
     access: int | None
@@ -48,7 +60,9 @@ class PortSeen:
 
 @dataclass(frozen=True)
 class Membership:
-    """Everybody who is in a segment, as read from the fabric at one time, with the fabric's own revision or id."""
+    """Everybody who is in a segment, as read from the fabric at one time, with the fabric's own
+    revision or id.
+    """
 
     segment: SegmentSpec
     ports: tuple[PortSeen, ...]
@@ -57,10 +71,13 @@ class Membership:
 
 
 class FabricDriver(Protocol):
-    """Segments and memberships on one fabric. Raises DriverError only; never sleeps or loops; every call is idempotent.
+    """Segments and memberships on one fabric. Raises DriverError only; never sleeps or loops;
+    every call is idempotent.
 
-    `attach` and `detach` return Progress: not done while the fabric still applies; done only after the change was read
-    back from the fabric's applied state. A port that leaves a segment goes to quarantine, never to "all VLANs".
+    `attach` and `detach` return Progress: not done while the fabric still applies; done only
+    after the change was read
+    back from the fabric's applied state. A port that leaves a segment goes to quarantine, never
+    to "all VLANs".
     The quarantine segment's VLAN is the driver's Config field `quarantine_vlan`.
     """
 
@@ -75,10 +92,16 @@ class FabricDriver(Protocol):
     def ensure_segment(self, segment: SegmentSpec) -> Progress: ...
 
     def attach(self, specs: tuple[AttachSpec, ...], ref: str = "") -> Progress:
-        """Apply all memberships as one change, or none. `ref` is the previous Progress.ref of the same change."""
+        """Apply all memberships as one change, or none.
+
+        `ref` is the previous Progress.ref of the same change.
+        """
 
     def detach(self, specs: tuple[AttachSpec, ...], ref: str = "") -> Progress:
-        """Access ports go to the quarantine VLAN, trunks lose the segment's VLAN; one change for all."""
+        """Access ports go to the quarantine VLAN, trunks lose the segment's VLAN;
+
+        one change for all.
+        """
 
     def observe(self, segment: SegmentSpec) -> Membership: ...
 

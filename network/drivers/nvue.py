@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gpucloud import drivers
@@ -15,9 +15,6 @@ from network.drivers.nvue_rest import Rest, Tree, leaf_of, vlans_of
 ATTEMPTS = 3
 LOOKS = 3
 SOON = 0.5
-HINTS = 1000
-# Longer ones, of changes over many switches, would not fit beside the step; the hint serves then.
-LONGEST_REF = 180
 # The VLAN of untagged frames on a trunk; no segment may have it.
 NATIVE_VLAN = 1
 
@@ -96,10 +93,8 @@ class Nvue:
     kind: ClassVar[str] = "nvue"
     label: ClassVar[str] = "NVIDIA Cumulus (NVUE)"
     Config: ClassVar[type] = NvueConfig
-    # Only hints, for callers that keep no ref: which revisions are under way for what is asked.
-    # Forgetting one costs one more revision.
+    # Only a hint: which revision is under way for a VLAN. Forgetting it costs one more revision.
     _vlan_changes: ClassVar[dict[tuple[str, int], str]] = {}
-    _changes: ClassVar[dict[str, Change]] = {}
 
     def __init__(self, config: NvueConfig) -> None:
         self._config = config
@@ -135,10 +130,11 @@ class Nvue:
         return self._set_vlan(segment, present=False)
 
     def attach(self, specs: tuple[AttachSpec, ...], ref: str = "") -> Progress:
-        return self._advance_or_forget(self._wishes(specs), ref)
+        return self._advance(self._wishes(specs), Change.parse(ref) if ref else Change())
 
     def detach(self, specs: tuple[AttachSpec, ...], ref: str = "") -> Progress:
-        return self._advance_or_forget(self._wishes(specs, leave=True), ref)
+        wishes = self._wishes(specs, leave=True)
+        return self._advance(wishes, Change.parse(ref) if ref else Change())
 
     def observe(self, segment: SegmentSpec) -> Membership:
         inside: list[PortSeen] = []
@@ -155,22 +151,6 @@ class Nvue:
         return tuple(_seen(port, self._leaf(port, "operational")) for port in ports)
 
     # One change of ports, looked at again and again until it is read back.
-
-    def _advance_or_forget(self, wishes: dict[PortRef, Wish], ref: str) -> Progress:
-        key = repr((sorted(self._config.switches.items()), wishes))
-        change = Change.parse(ref) if ref else self._changes.get(key, Change())
-        try:
-            progress = self._advance(wishes, change)
-        except DriverError as error:
-            if error.permanent:
-                self._changes.pop(key, None)
-            raise
-        self._changes.pop(key, None)
-        if not progress.done:
-            while len(self._changes) >= HINTS:
-                self._changes.pop(next(iter(self._changes)), None)
-            self._changes[key] = Change.parse(progress.ref)
-        return progress if len(progress.ref) <= LONGEST_REF else replace(progress, ref="")
 
     def _advance(self, wishes: dict[PortRef, Wish], change: Change) -> Progress:
         issues: list[str] = []

@@ -18,6 +18,9 @@ from network.drivers import AttachSpec, PortRef
 from network.models import Attachment, Fabric, Link, Segment
 from network.services.segments import driver_of, role_segment, spec_of
 
+# The ref of a step between two changes.
+NO_CHANGE = "-"
+
 
 def plan_interfaces(server: Server, roles: Iterable[str]) -> list[Interface]:
     """The server's ports in a NIC plan (all of them when the plan is empty);
@@ -58,71 +61,72 @@ def fabrics_of(ports: Iterable[Interface]) -> list[Fabric]:
 def move(
     ports: list[Interface], target: Segment, claim_uid: UUID | None, ref: str = ""
 ) -> Progress:
-    """One look at a move of these access ports to `target`: quarantine first, then the target; one
-    change at a time.
+    """One look at a move of these access ports to `target`: quarantine first, then the target.
 
     Done only when every port was read back in `target`. No moment has a port in two tenants,
-    because the port
-    is read back in quarantine before the target is asked for. `ref` carries the fabric's id of
-    a running change.
+    because the port is read back in quarantine before the target is asked for. `ref` carries
+    which change is under way and the fabric's own id of it; a change begun is followed to its
+    end.
     """
-    fabric = target.fabric
-    driver = driver_of(fabric)
-    quarantine = role_segment(fabric, Segment.Role.QUARANTINE)
-    refs = {one.pk: PortRef(one.link.switch, one.link.port) for one in ports}
-    seen = _read(fabric, ports)
-    there = [
-        one for one in ports if seen[one.pk]["access"] == target.vlan and not seen[one.pk]["tagged"]
-    ]
-    if len(there) == len(ports):
+    quarantine = role_segment(target.fabric, Segment.Role.QUARANTINE)
+    seen = _read(target.fabric, ports)
+    ref = "" if ref == NO_CHANGE else ref
+    under_way = ref.partition(":")[0]
+    if not under_way and not _outside(ports, seen, target):
         _note(ports, target, claim_uid, seen, applied=True)
-        return Progress(
-            True,
-            f"{_names(ports)} read back in {target} (VLAN {target.vlan}).",
-            evidence={"after": _evidence(ports, seen)},
+        words = f"{_names(ports)} read back in {target} (VLAN {target.vlan})."
+        return Progress(True, words, evidence={"after": _evidence(ports, seen)})
+    isolated = not _outside(ports, seen, quarantine, target)
+    if under_way == "attach" or (not under_way and isolated):
+        return _change(ports, target, "attach", ref, {}, claim_uid, target)
+    before = {} if under_way else {"before": _evidence(ports, seen)}
+    return _change(ports, quarantine, "quarantine", ref, before, claim_uid, target)
+
+
+def _outside(
+    ports: list[Interface], seen: dict[int, dict[str, Any]], *segments: Segment
+) -> list[Interface]:
+    """Ports that are in none of these segments, or in more than one."""
+    vlans = {segment.vlan for segment in segments}
+    return [one for one in ports if seen[one.pk]["access"] not in vlans or seen[one.pk]["tagged"]]
+
+
+def _change(
+    ports: list[Interface],
+    into: Segment,
+    kind: str,
+    ref: str,
+    evidence: dict[str, Any],
+    claim_uid: UUID | None,
+    target: Segment,
+) -> Progress:
+    """Follow one change of all ports to its end, and read them back when the fabric calls
+    it done.
+    """
+    if not ref:
+        _note(ports, target if kind == "attach" else None, claim_uid, _seen(ports), applied=False)
+    specs = tuple(
+        AttachSpec(PortRef(one.link.switch, one.link.port), spec_of(into)) for one in ports
+    )
+    change = driver_of(into.fabric).attach(specs, ref.partition(":")[2])
+    if not change.done:
+        words = f"The switch is taking {_names(ports)} to {into} (VLAN {into.vlan})."
+        return Progress(False, words, f"{kind}:{change.ref}", change.wait, evidence=evidence)
+    after = _read(into.fabric, ports)
+    if wrong := _outside(ports, after, into):
+        found = ", ".join(str(after[one.pk]["access"]) for one in wrong)
+        raise DriverError(
+            f"The switch applied the change, but {_names(wrong)} reads VLAN {found} instead of "
+            f"{into.vlan}.",
+            code="PORT_MISMATCH",
         )
-    isolated = [
-        one
-        for one in ports
-        if seen[one.pk]["access"] == quarantine.vlan and not seen[one.pk]["tagged"]
-    ]
-    if target.pk != quarantine.pk and len(isolated) + len(there) == len(ports):
-        _note(ports, target, claim_uid, seen, applied=False)
-        specs = tuple(AttachSpec(refs[one.pk], spec_of(target)) for one in ports)
-        change = driver.attach(specs, _ref(ref, "attach"))
-        stage = f"attaching {_names(ports)} to {target} (VLAN {target.vlan})"
-        kind = "attach"
-    else:
-        specs = tuple(AttachSpec(refs[one.pk], spec_of(quarantine)) for one in ports)
-        change = driver.attach(specs, _ref(ref, "quarantine"))
-        stage = f"taking {_names(ports)} to quarantine (VLAN {quarantine.vlan})"
-        kind = "quarantine"
-        _note(ports, None, None, seen, applied=False)
-    before = (
-        {"before": _evidence(ports, seen)}
-        if kind == "quarantine" and target.pk != quarantine.pk
-        else {}
-    )
-    if change.done:
-        after = _read(fabric, ports)
-        wrong = [
-            one
-            for one in ports
-            if after[one.pk]["access"] != (target.vlan if kind == "attach" else quarantine.vlan)
-        ]
-        if wrong:
-            expected = target.vlan if kind == "attach" else quarantine.vlan
-            raise DriverError(
-                f"The switch applied the change, but {_names(wrong)} reads VLAN "
-                f"{', '.join(str(after[one.pk]['access']) for one in wrong)} instead "
-                f"of {expected}.",
-                code="PORT_MISMATCH",
-            )
-        trail = {f"in_{kind}": _evidence(ports, after)}
-        return Progress(False, f"Read back after {stage}.", "", 0.05, evidence={**before, **trail})
-    return Progress(
-        False, f"The switch is {stage}.", f"{kind}:{change.ref}", change.wait, evidence=before
-    )
+    evidence = {**evidence, f"in_{into.role}": _evidence(ports, after)}
+    _note(ports, into, claim_uid if into == target else None, after, applied=True)
+    words = f"{_names(ports)} read back in {into} (VLAN {into.vlan})."
+    if into == target:
+        return Progress(True, words, evidence={**evidence, "after": _evidence(ports, after)})
+    # A blank would keep the ref of the change that has ended.
+    return Progress(False, words, NO_CHANGE, 0.05, evidence=evidence)
 
 
 def to_quarantine(ports: list[Interface], ref: str = "") -> Progress:
@@ -148,9 +152,9 @@ def read_back(ports: list[Interface], target: Segment) -> dict[str, Any]:
     return {"ports": _evidence(ports, seen), "segment": target.name, "vlan": target.vlan}
 
 
-def _ref(ref: str, kind: str) -> str:
-    have, _, inner = ref.partition(":")
-    return inner if have == kind else ""
+def _seen(ports: list[Interface]) -> dict[int, dict[str, Any]]:
+    """What was read of the ports last."""
+    return {one.pk: {"access": one.link.seen_vlan, "tagged": one.link.seen_tagged} for one in ports}
 
 
 def _read(fabric: Fabric, ports: list[Interface]) -> dict[int, dict[str, Any]]:

@@ -15,12 +15,20 @@ from django.db.models.functions import Now
 
 from gpucloud import history, vault
 from gpucloud.drivers import DriverError, Progress, load
+from gpucloud.live.publish import publish
 from gpucloud.models import name_validator
 from gpucloud.problems import Invalid
 from inventory.models import Interface, SharedEndpoint
-from network.drivers import AttachSpec, FabricDriver, Membership, PortRef, SegmentSpec
+from network.drivers import (
+    AttachSpec,
+    FabricDriver,
+    Membership,
+    PortRef,
+    PortSeen,
+    SegmentSpec,
+)
 from network.lifecycle import SEGMENT
-from network.models import Address, Attachment, Fabric, Segment
+from network.models import Address, Attachment, Fabric, Link, Segment
 
 # Hosts .0 to .9 of a segment are kept for gateways, endpoints and the like.
 FIRST_NODE_HOST = 10
@@ -173,10 +181,11 @@ def ensure(segment: Segment, actor: str) -> Progress:
     return progress
 
 
-def trunk(segment: Segment, endpoint: SharedEndpoint, actor: str, on: bool = True) -> Progress:
-    """Carry the segment tagged to a shared endpoint's ports, or take it off them;
-
-    done when read back.
+def trunk(
+    segment: Segment, endpoint: SharedEndpoint, actor: str, ref: str = "", on: bool = True
+) -> Progress:
+    """Carry the segment tagged to a shared endpoint's ports, or take it off; done when
+    read back.
     """
     interfaces = list(
         Interface.objects.filter(shared_endpoint=endpoint, link__fabric=segment.fabric)
@@ -186,7 +195,7 @@ def trunk(segment: Segment, endpoint: SharedEndpoint, actor: str, on: bool = Tru
         for one in interfaces
     )
     driver = driver_of(segment.fabric)
-    progress = driver.attach(specs) if on else driver.detach(specs)
+    progress = driver.attach(specs, ref) if on else driver.detach(specs, ref)
     if not progress.done:
         return progress
     with transaction.atomic():
@@ -206,6 +215,7 @@ def trunk(segment: Segment, endpoint: SharedEndpoint, actor: str, on: bool = Tru
                     observed_at=Now(),
                     since=Now(),
                 )
+        publish(segment)
     return progress
 
 
@@ -223,7 +233,9 @@ def remove(segment: Segment, actor: str) -> Progress:
 
 def membership(segment: Segment) -> Membership:
     """Read who is in the segment now and keep it beside what is wanted."""
-    seen = driver_of(segment.fabric).observe(spec_of(segment))
+    driver = driver_of(segment.fabric)
+    seen = driver.observe(spec_of(segment))
+    _note_ports(segment, driver, seen.ports)
     Segment.objects.filter(pk=segment.pk).update(
         seen={
             "exists": seen.exists,
@@ -239,5 +251,26 @@ def membership(segment: Segment) -> Membership:
             ],
         },
         seen_at=Now(),
+        rev=F("rev") + 1,
     )
+    segment.refresh_from_db()
+    publish(segment)
     return seen
+
+
+def _note_ports(segment: Segment, driver: FabricDriver, inside: tuple[PortSeen, ...]) -> None:
+    """Keep what was read of each cable of ours, also of those that should be in and are not."""
+    ours = {(link.switch.lower(), link.port.lower()): link for link in segment.fabric.links.all()}
+    members = Attachment.objects.filter(segment=segment).exclude(state="gone")
+    wanted = set(members.values_list("interface", flat=True))
+    read = {(one.port.switch.lower(), one.port.port.lower()) for one in inside}
+    missing = tuple(
+        PortRef(link.switch, link.port)
+        for place, link in ours.items()
+        if place not in read and (link.interface_id in wanted or link.seen_vlan == segment.vlan)
+    )
+    for one in (*inside, *(driver.ports(missing) if missing else ())):
+        if link := ours.get((one.port.switch.lower(), one.port.port.lower())):
+            Link.objects.filter(pk=link.pk).update(
+                seen_vlan=one.access, seen_tagged=list(one.tagged), seen_at=Now()
+            )

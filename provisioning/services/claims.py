@@ -23,6 +23,8 @@ from provisioning.models import NodeClaim, NodeType, Operation, OSImage
 from provisioning.services.providers import driver_of
 from tenants.models import NodePool, Tenant, TenantCluster
 
+# Reasons of Check that only another wipe can answer.
+WIPE_AGAIN = ("WIPE_FAILED", "READBACK_NOT_BLANK", "DRIVE_SET_MISMATCH")
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -122,9 +124,11 @@ def release(claim: NodeClaim, actor: str) -> NodeClaim:
     """Give the claim up: what runs is ended, and a bound server goes home through the whole
     release.
     """
-    if claim.state in (NodeClaim.State.RELEASING, NodeClaim.State.GONE):
-        return claim
     with transaction.atomic():
+        # Read again under the row's lock: steps move on while a person decides.
+        claim.refresh_from_db(from_queryset=NodeClaim.objects.select_for_update())
+        if claim.state in (NodeClaim.State.RELEASING, NodeClaim.State.GONE):
+            return claim
         if claim.server_id is None:
             _end_operations(claim, actor)
             # The guard loses against a Select that binds at this very moment; the caller then reads
@@ -170,6 +174,7 @@ def retry(claim: NodeClaim, actor: str) -> NodeClaim:
     operation = claim.operations.filter(state=Operation.State.FAILED).first()
     if operation is None:
         raise NotAllowed(f"{claim} has no step that stopped, so there is nothing to retry.")
+    failed_for = operation.code
     with transaction.atomic():
         if operation.kind == Operation.Kind.CLAIM:
             verb = "retry" if claim.server_id else "retry unbound"
@@ -181,7 +186,8 @@ def retry(claim: NodeClaim, actor: str) -> NodeClaim:
             if server and server.state == Server.State.FAILED:
                 SERVER.move(server, "rehold", actor, code="", problem="")
         OPERATION.move(operation, "retry", actor, code="", problem="", ended=None)
-        if not steps.retry("operation", operation.uid):
+        since = "wipe" if failed_for in WIPE_AGAIN else ""
+        if not steps.retry("operation", operation.uid, since):
             raise NotAllowed(f"{claim} has no step that stopped, so there is nothing to retry.")
     return claim
 

@@ -160,9 +160,11 @@ def delete_cluster(cluster: TenantCluster, actor: str) -> TenantCluster:
     """Begin the deletion: nodes go home and are wiped, then the control plane goes, the network
     last.
     """
-    if cluster.deleting:
-        return cluster
     with transaction.atomic():
+        # Read again under the row's lock: phases move on while a person decides.
+        cluster.refresh_from_db(from_queryset=TenantCluster.objects.select_for_update())
+        if cluster.deleting:
+            return cluster
         CLUSTER.move(cluster, "delete", actor, f"{cluster} is to be deleted.", code="", problem="")
         run = steps.begin("cluster", cluster.uid, DELETION)
         TenantCluster.objects.filter(pk=cluster.pk).update(run=run)
