@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from network import views
+
+urlpatterns = [
+    path("networks/", views.index, name="networks"),
+    path("networks/<str:fabric>/<str:name>/", views.detail, name="segment"),
+    path("networks/<str:fabric>/<str:name>/read/", views.read, name="segment-read"),
+]

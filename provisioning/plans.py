@@ -176,7 +176,7 @@ class OperationPlan:
             look_now("cluster", owner.claim.cluster.uid)
 
     def _tell(self, owner: Operation) -> None:
-        """Live pages re-read the claim (or the server) whose step has moved."""
+        """Live pages re-read the claim and the server whose step has moved."""
         if owner.claim_id:
             NodeClaim.objects.filter(pk=owner.claim_id).update(rev=F("rev") + 1)
             claim = NodeClaim.objects.select_related("cluster").get(pk=owner.claim_id)
@@ -184,6 +184,7 @@ class OperationPlan:
             if claim.cluster is not None:
                 # The cluster's page lists its nodes.
                 publish(claim.cluster)
-        elif owner.server_id:
+        if owner.server_id:
+            # The server's page and the lanes show the same step.
             Server.objects.filter(pk=owner.server_id).update(rev=F("rev") + 1)
             publish(Server.objects.get(pk=owner.server_id))

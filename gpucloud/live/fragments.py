@@ -55,6 +55,8 @@ class Fragment:
     each has a single root element with an id and data-rev, and holds no form, CSRF token or control
     that differs between readers of one view class. `name` is the topic's first word when it is not
     the kind: rows of a list, say, and the detail page's parts are two fragments of one kind.
+    `follows` are other kinds of which every change has it read again, whatever their uid: for an
+    overview that shows many objects at once.
     """
 
     kind: str
@@ -62,6 +64,7 @@ class Fragment:
     load: Callable[[User, uuid.UUID], Any | None]
     context: Callable[[Any, ViewClass], Mapping[str, Any]] = lambda obj, view: {}
     name: str = ""
+    follows: tuple[str, ...] = ()
 
     @property
     def topic(self) -> str:

@@ -37,6 +37,8 @@ LOOK_AGAIN: Final = 30.0
 LOOK_AGAIN_ALONE: Final = 2.0
 AT_A_TIME: Final = 25
 THREADS: Final = 4
+# An overview of many objects gathers their changes this long before it is read again.
+OVERVIEW_WAIT: Final = 0.4
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="live")
 
 
@@ -89,6 +91,7 @@ class Watch:
         self.read_at = 0.0
         self.again = False
         self.task: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
 
     def nudge(self) -> None:
         """Have the topic read again; a burst of calls while it is read costs one more read, not
@@ -97,6 +100,16 @@ class Watch:
         self.again = True
         if self.task is None or self.task.done():
             self.task = asyncio.get_running_loop().create_task(self._run())
+
+    def soon(self) -> None:
+        """Nudge after a moment in which further calls add nothing."""
+        if self.timer is None:
+            self.timer = asyncio.get_running_loop().call_later(OVERVIEW_WAIT, self._ring)
+
+    def _ring(self) -> None:
+        self.timer = None
+        if not self.empty:
+            self.nudge()
 
     def join(self, box: Mailbox) -> asyncio.Future[bool]:
         """Wait for a read that begins after now; true when the reader may see the object."""
@@ -290,12 +303,20 @@ class Hub:
                 return
             uid = uuid.UUID(name["uid"])
             for topic, fragment in registry().items():
+                if name["kind"] in fragment.follows:
+                    self._soon(topic)
                 if fragment.kind != name["kind"]:
                     continue
                 if (watch := self.watches.get((topic, uid))) is not None:
                     watch.nudge()
                 if topic in self.lists:
                     self._spawn(self.lists[topic].heard(uid))
+
+    def _soon(self, topic: str) -> None:
+        """Have the overviews of this topic read again, once for a burst of changes."""
+        for (name, _), watch in self.watches.items():
+            if name == topic:
+                watch.soon()
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
