@@ -1,4 +1,4 @@
-"""A running demo as a test sees it: REST from outside, the lab's own door, and the lab's act logs."""
+"""A running demo as a test sees it: REST from outside, the lab's door and its act logs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ from gpucloud.lab.acts import read as read_acts
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROVISIONING, QUARANTINE, RACK = 10, 4000, 100
+
+
+def _content(answer: Any) -> Any:
+    """JSON as data, any other document as text."""
+    text = answer.read()
+    if "json" in answer.headers.get("Content-Type", ""):
+        return json.loads(text) if text else None
+    return text.decode()
 
 
 class Cloud:
@@ -78,11 +86,9 @@ class Cloud:
         )
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
-                text = answer.read()
-                return answer.status, json.loads(text) if text else None
+                return answer.status, _content(answer)
         except urllib.error.HTTPError as error:
-            text = error.read()
-            return error.code, json.loads(text) if text else None
+            return error.code, _content(error)
 
     def get(self, path: str) -> Any:
         status, found = self.call("GET", path)

@@ -1,4 +1,4 @@
-"""The judge: what the lab's machines, switch and disks did, held against the rules. It never reads our own rows."""
+"""The judge: what machines, switch and disks did against the rules; it never reads our rows."""
 
 from __future__ import annotations
 

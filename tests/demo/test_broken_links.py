@@ -1,4 +1,4 @@
-"""Each link of the chain is broken in the lab; the job stops at that very step with that very code, then recovers."""
+"""Each link of the chain is broken in the lab; the job stops there with its code, and recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""advance() runs one step at a time, records what was seen, and never acts on what it no longer owns."""
+"""advance() runs one step at a time, records what it saw, acts on nothing it lost."""
 
 from __future__ import annotations
 
@@ -133,7 +133,8 @@ def test_a_fault_of_ours_is_shown_as_one_without_its_text(plan):
 
 
 def test_retry_goes_on_at_the_step_that_failed(plan):
-    plan.script["setup"] = [DriverError("no", code="HOST_ERROR", permanent=True), Progress(True, "ok")]
+    refused = DriverError("no", code="HOST_ERROR", permanent=True)
+    plan.script["setup"] = [refused, Progress(True, "ok")]
     begin("configure", "setup", "install")
     advance("operation", OWNER)
     assert steps.retry("operation", OWNER)
@@ -209,7 +210,8 @@ def test_a_new_run_takes_the_old_runs_steps_out(plan):
     begin("install", "stop")
     advance("operation", OWNER)
     begin("drain")
-    assert list(Step.objects.filter(run=1).values_list("state", flat=True)) == ["skipped", "skipped"]
+    first = Step.objects.filter(run=1).values_list("state", flat=True)
+    assert list(first) == ["skipped", "skipped"]
     assert Step.objects.get(current=True).name == "drain"
 
 

@@ -1,4 +1,4 @@
-"""The main job on the fakes: from a cluster's request to ready nodes, and back to wiped, available servers."""
+"""The main job on the fakes: from a request to ready nodes, and back to wiped servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection is pure: every server is judged by every check, the choice is repeatable and explained."""
+"""Selection is pure: every server judged by every check, repeatable and explained."""
 
 from __future__ import annotations
 
