@@ -20,7 +20,7 @@ from gpucloud.pages import page
 from gpucloud.policy import sees_platform, visible
 
 COLUMNS: Final = [
-    Column("at", "When", ("-id",), number=True),
+    Column("at", "When", ("id",), number=True),
     Column("kind", "Kind"),
     Column("object", "Object"),
     Column("message", "What happened"),
@@ -53,6 +53,7 @@ def activity(request: HttpRequest) -> HttpResponse:
         name="events",
         search=("object_name", "message", "actor", "code", "verb"),
         columns=COLUMNS,
+        default_sort="-at",
         filters=_filters(staff),
     )
     context = {

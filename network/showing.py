@@ -7,6 +7,7 @@ segments, and nothing of what lies beneath.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -267,7 +268,7 @@ class PortRow:
     @property
     def result(self) -> tuple[str, str]:
         words = {"good": "Same", "warn": "Drift", "busy": "Moving"}
-        return words.get(self.verdict[1], "As read"), self.verdict[1]
+        return words.get(self.verdict[1], "–"), self.verdict[1]
 
 
 def ports(fabric: Fabric) -> list[PortRow]:
@@ -278,11 +279,16 @@ def ports(fabric: Fabric) -> list[PortRow]:
         .exclude(interface__server__state="retired")
         .select_related("interface__server", "interface__shared_endpoint")
         .prefetch_related(Prefetch("interface__attachments", live, to_attr="wanted"))
-        .order_by("switch", "port")
     )
     rows = [_port(link) for link in links]
     rank = {"warn": 0, "busy": 1}
-    return sorted(rows, key=lambda row: rank.get(row.verdict[1], 2))
+    return sorted(rows, key=lambda row: (rank.get(row.verdict[1], 2), *_natural(row.link)))
+
+
+def _natural(link: Link) -> tuple[str, list[tuple[str, int]]]:
+    """swp2 before swp10."""
+    parts = re.findall(r"(\D*)(\d*)", link.port)
+    return link.switch, [(text, int(number or 0)) for text, number in parts]
 
 
 def _port(link: Link) -> PortRow:

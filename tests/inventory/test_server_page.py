@@ -134,7 +134,9 @@ def test_an_inspection_is_started_once(as_admin, server):
 
 
 def test_maintenance_wants_a_reason_and_keeps_what_was_typed(as_admin, server):
-    answer = as_admin.post("/servers/gpu-1/maintenance/", {"reason": "", "until": "2027-01-02T10:00"})
+    answer = as_admin.post(
+        "/servers/gpu-1/maintenance/", {"reason": "", "until": "2027-01-02T10:00"}
+    )
     assert answer.status_code == 422
     assert "2027-01-02T10:00" in answer.content.decode()
     assert "This field is required" in text_of(answer)
