@@ -54,7 +54,10 @@ class Servers(Door):
         if "q" in self.request.query_params:
             # Searching the ports would repeat a server for each of them.
             rows = rows.distinct()
-        return rows.prefetch_related("interfaces__link__fabric", "gpus", "drives", "claims__tenant")
+        rows = rows.prefetch_related("claims__tenant")
+        if self.action == "list":
+            return rows
+        return rows.prefetch_related("interfaces__link__fabric", "gpus", "drives")
 
     def _server(self, name: str) -> Server:
         found: Server = self.one(self.get_queryset().exclude(state="retired"), name=name)

@@ -165,9 +165,10 @@ class Claims(Door):
     }
 
     def rows(self) -> QuerySet[Any]:
-        return NodeClaim.objects.select_related(
-            "tenant", "cluster", "node_type", "image", "server"
-        ).prefetch_related("operations__claim__tenant", "operations__server")
+        rows = NodeClaim.objects.select_related("tenant", "cluster", "node_type", "image", "server")
+        if self.action == "list":
+            return rows
+        return rows.prefetch_related("operations__claim__tenant", "operations__server")
 
     def _claim(self, tenant: str, name: str) -> NodeClaim:
         rows = self.get_queryset().exclude(state="gone")
