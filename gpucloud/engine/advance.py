@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Case, DateTimeField, F, When
 from django.db.models.functions import Now
 
 from gpucloud.drivers import DriverError, Progress, call_budget
@@ -90,7 +90,12 @@ def _set(step: Step, held: leases.Held, **fields: Any) -> None:
 def _start(plan: Plan, owner: Any, step: Step, held: leases.Held, now: datetime) -> None:
     with transaction.atomic():
         first = step.state == Step.State.TODO
-        fields: dict[str, Any] = {"state": Step.State.RUNNING, "attempts": F("attempts") + 1}
+        # look_now() clears `nudged`: that is how a wake-up during the run is not lost.
+        fields: dict[str, Any] = {
+            "state": Step.State.RUNNING,
+            "attempts": F("attempts") + 1,
+            "nudged": Now(),
+        }
         if first:
             fields |= {
                 "started": now,
@@ -144,11 +149,11 @@ def _record(plan: Plan, owner: Any, step: Step, held: leases.Held, progress: Pro
     with transaction.atomic():
         if not progress.done:
             wait = timedelta(seconds=max(0.05, progress.wait))
-            _set(
-                step, held, state=Step.State.WAITING, code=code, next_try_at=Now() + wait, **common
-            )
+            woken = _woken(step)
+            again = _after(wait)
+            _set(step, held, state=Step.State.WAITING, code=code, next_try_at=again, **common)
             plan.on_looked(owner, step)
-            return False
+            return woken
         common["percent"] = None
         _set(
             step,
@@ -175,6 +180,16 @@ def _record(plan: Plan, owner: Any, step: Step, held: leases.Held, progress: Pro
     return bool(more)
 
 
+def _woken(step: Step) -> bool:
+    """Whether somebody asked for a look while the step was being looked at."""
+    return Step.objects.filter(pk=step.pk, nudged=None).exists()
+
+
+def _after(wait: timedelta) -> Case:
+    """When to look again: at once if what was seen may be out of date already."""
+    return Case(When(nudged=None, then=Now()), default=Now() + wait, output_field=DateTimeField())
+
+
 def _record_error(
     plan: Plan, owner: Any, step: Step, held: leases.Held, error: DriverError
 ) -> bool:
@@ -191,7 +206,7 @@ def _record_error(
             code=error.code,
             hint=error.hint,
             failures=F("failures") + 1,
-            next_try_at=Now() + timedelta(seconds=scaled(wait).total_seconds() * jitter),
+            next_try_at=_after(timedelta(seconds=scaled(wait).total_seconds() * jitter)),
             lines=_line(step, error.message, error.code),
             nudged=None,
         )
@@ -212,6 +227,7 @@ def _fail(plan: Plan, owner: Any, step: Step, held: leases.Held, error: DriverEr
             failures=F("failures") + 1,
             ended=Now(),
             next_try_at=None,
+            nudged=None,
             lines=_line(step, error.message, error.code),
         )
         plan.on_failed(owner, step, error)

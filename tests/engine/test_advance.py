@@ -101,6 +101,26 @@ def test_a_step_that_is_not_done_waits_and_is_looked_at_again_when_due(plan):
     assert [line["text"] for line in step("configure").lines] == ["halfway", "there"]
 
 
+def test_a_step_that_is_woken_during_its_look_is_looked_at_again_at_once(plan):
+    plan.script["configure"] = [Progress(False, "halfway", wait=60), Progress(True, "there")]
+    plan.during = lambda _: steps.look_now("operation", OWNER) if len(plan.ran) == 1 else None
+    begin("configure")
+    advance("operation", OWNER)
+    assert plan.ran == ["configure", "configure"]
+    assert step("configure").state == "done"
+
+
+def test_a_step_that_fails_while_it_is_woken_is_due_at_once(plan):
+    plan.script["configure"] = [DriverError("no answer", code="BMC_TIMEOUT")]
+    plan.during = lambda _: steps.look_now("operation", OWNER)
+    begin("configure")
+    advance("operation", OWNER)
+    assert Step.objects.filter(next_try_at__lte=Now()).exists()
+    plan.during = lambda _: None
+    advance("operation", OWNER)
+    assert not Step.objects.filter(next_try_at__lte=Now()).exists()
+
+
 def test_a_passing_error_keeps_the_step_waiting_with_its_code_and_backs_off(plan):
     plan.script["configure"] = [DriverError("no answer", code="BMC_TIMEOUT")]
     begin("configure")
