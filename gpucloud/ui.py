@@ -71,7 +71,9 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Proof:
-    """A small table of what was read: cells are words, or (words, tone) for a verdict."""
+    """A small table of what was read: a row is a name (or name and note), then words or
+    (words, tone) for a verdict.
+    """
 
     caption: str
     heads: Sequence[str]

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from tenants.views import clusters, new_cluster
+
+ONE = "clusters/<slug:tenant>/<slug:name>/"
+
+urlpatterns: list[URLPattern] = [
+    path("clusters/", clusters.index, name="clusters"),
+    path("clusters/new/", new_cluster.new, name="cluster-new"),
+    path("clusters/new/preview/", new_cluster.preview, name="cluster-preview"),
+    path(ONE, clusters.detail, name="cluster"),
+    path(f"{ONE}actions/", clusters.buttons, name="cluster-actions"),
+    path(f"{ONE}yaml/", clusters.document, name="cluster-yaml"),
+    path(f"{ONE}kubeconfig/", clusters.kubeconfig, name="cluster-kubeconfig"),
+    path(f"{ONE}pools/<slug:pool>/", clusters.resize, name="cluster-pool"),
+    path(f"{ONE}retry/", clusters.retry, name="cluster-retry"),
+    path(f"{ONE}delete/", clusters.delete, name="cluster-delete"),
+]

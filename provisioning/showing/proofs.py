@@ -26,13 +26,13 @@ class Vlans:
         self.rows = {s.vlan: s for s in segments.only("vlan", "name", "role")}
         self.tenant = cluster.segment.vlan if cluster and cluster.segment else None
 
-    def words(self, port: dict[str, Any] | None, *roles: str) -> Words | str:
+    def words(self, port: dict[str, Any] | None, *roles: str, named: bool = True) -> Words | str:
         """A port as it was read; good only when its VLAN is of one of the roles wanted."""
         if port is None:
             return NONE
         vlan = port.get("vlan")
         row = self.rows.get(vlan) if isinstance(vlan, int) else None
-        name = f", {row.name}" if row else ""
+        name = f", {row.name}" if row and named else ""
         tagged = f", tagged {', '.join(map(str, port['tagged']))}" if port.get("tagged") else ""
         theirs = "tenant" in roles and vlan == self.tenant
         fits = theirs or (row is not None and row.role != "tenant" and row.role in roles)
@@ -101,12 +101,14 @@ def _moved(step: Step, vlans: Vlans) -> list[ui.Proof]:
     return [ui.Proof("Ports as read back at the switch", heads, rows)]
 
 
-def port_name(port: dict[str, Any]) -> str:
-    roles = f" ({', '.join(port['roles'])})" if port.get("roles") else ""
-    return f"{port.get('switch')} {port.get('port')}{roles}"
+def port_name(port: dict[str, Any]) -> tuple[str, str]:
+    """Switch and port, and the NIC roles of what is plugged in."""
+    return f"{port.get('switch')} {port.get('port')}", ", ".join(port.get("roles") or ())
 
 
-def by_port(ports: Iterable[dict[str, Any]] | None) -> dict[str, dict[str, Any]]:
+def by_port(
+    ports: Iterable[dict[str, Any]] | None,
+) -> dict[tuple[str, str], dict[str, Any]]:
     return {port_name(port): port for port in ports or ()}
 
 
@@ -126,7 +128,11 @@ def _drive(drive: dict[str, Any]) -> tuple[Any, ...]:
 
 def network(claim: NodeClaim, steps: Iterable[Step], vlans: Vlans) -> ui.Proof | None:
     """Every port of the claim: what was read before the move, on the way, and last."""
-    stages: dict[str, dict[str, dict[str, Any]]] = {"before": {}, "quarantine": {}, "after": {}}
+    stages: dict[str, dict[tuple[str, str], dict[str, Any]]] = {
+        "before": {},
+        "quarantine": {},
+        "after": {},
+    }
     home = False
     for step in steps:
         evidence = step.evidence
@@ -150,11 +156,11 @@ def network(claim: NodeClaim, steps: Iterable[Step], vlans: Vlans) -> ui.Proof |
     rows = [
         (
             name,
-            vlans.words(stages["before"].get(name), "provisioning"),
-            vlans.words(stages["quarantine"].get(name), "quarantine")
+            vlans.words(stages["before"].get(name), "provisioning", named=False),
+            vlans.words(stages["quarantine"].get(name), "quarantine", named=False)
             if name in stages["quarantine"]
             else vlans.wanted("quarantine"),
-            vlans.words(stages["after"].get(name), goal)
+            vlans.words(stages["after"].get(name), goal, named=False)
             if name in stages["after"]
             else vlans.wanted("tenant"),
         )

@@ -50,9 +50,7 @@ def _effect(claim: NodeClaim, summary: Summary, staff: bool) -> str:
     if server is None:
         parts.append("No server is held.")
     elif summary.operation and summary.operation.kind == "release":
-        parts.append(
-            f"{server} stays out of the pool: nobody gets it before it is wiped and checked."
-        )
+        parts.append(f"Nobody gets {server} before it is wiped and checked.")
     else:
         parts.append(f"{claim} still holds {server}; nothing is wiped and nobody else gets it.")
     if server is not None and staff:

@@ -166,9 +166,7 @@ def _ask(request: HttpRequest, claim: NodeClaim, refusal: Problem | None = None)
             "This cannot be undone."
         )
     if claim.pool is not None and claim.state != "gone":
-        text += (
-            f" Pool {claim.pool} still wants {claim.pool.quantity}: another claim takes its place."
-        )
+        text += f" Pool {claim.pool} still wants {claim.pool.quantity}, so another claim follows."
     found = {
         "claim": claim,
         "title": f"Release {claim}?",

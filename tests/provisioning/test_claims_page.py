@@ -188,7 +188,7 @@ def test_ports_are_shown_before_in_quarantine_and_after(client, support):
     evidence = {"before": port(10), "in_quarantine": port(4000), "after": port(vlan)}
     ran(operation, "move", 3, evidence=evidence)
     html = get(client, support, claim.get_absolute_url())
-    assert "leaf-1 swp1 (tenant)" in html
+    assert "leaf-1 swp1" in html
     for words in ("VLAN 10, provisioning", "VLAN 4000, quarantine", f"VLAN {vlan}, default-one"):
         assert words in html
 

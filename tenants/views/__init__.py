@@ -1,0 +1,1 @@
+"""Pages of tenants, one module per noun."""
