@@ -10,6 +10,7 @@ import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
@@ -141,6 +142,9 @@ class Door:
         ok, report = body.get("ok"), body.get("report")
         if not isinstance(ok, bool) or not isinstance(report, dict):
             raise agents.Refused(400, "ok must be true or false, and report an object.")
+        drives = report.get("drives", [])
+        if not isinstance(drives, list) or not all(isinstance(drive, dict) for drive in drives):
+            raise agents.Refused(400, "report.drives must be a list of objects.")
         error = _text(body, "error", 2000)
         await in_database(agents.result, token, ok, error, report)
         return web.json_response({})
@@ -162,11 +166,13 @@ class Door:
         answer = web.StreamResponse(status=206 if wanted else 200, headers=headers)
         answer.content_type = "application/octet-stream"
         answer.content_length = end - start
-        await answer.prepare(request)
-        if request.method != "HEAD":
-            for at in range(start, end, CHUNK):
-                await answer.write(image.read(config, at, min(at + CHUNK, end)))
-        await answer.write_eof()
+        # Readers hang up when they have seen enough: a BMC that is switched off, a ramdisk.
+        with suppress(ConnectionError):
+            await answer.prepare(request)
+            if request.method != "HEAD":
+                for at in range(start, end, CHUNK):
+                    await answer.write(image.read(config, at, min(at + CHUNK, end)))
+            await answer.write_eof()
         return answer
 
     async def _config(self, key: str) -> bytes | None:

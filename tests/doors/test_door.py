@@ -17,7 +17,7 @@ from django.conf import settings as configured
 
 from gpucloud.engine.offload import in_database
 from provisioning import agents
-from provisioning.door.media import CONFIG_SIZE, MARK, fixed_image
+from provisioning.door.media import CONFIG_SIZE, MARK, Image, fixed_image
 from provisioning.models import AgentRun
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -156,6 +156,23 @@ async def test_bad_bodies_are_refused_as_such(key, door, body):
     _, said = await door.call("POST", "/agent/v1/hello", json={"key": key, **HELLO})
     status, _ = await door.call("POST", "/agent/v1/progress", said["token"], data=body)
     assert status == 400
+
+
+@pytest.mark.parametrize("drives", [7, ["S1"], {"S1": {}}])
+async def test_reports_of_another_shape_are_refused(key, door, drives):
+    _, said = await door.call("POST", "/agent/v1/hello", json={"key": key, **HELLO})
+    body = {"ok": True, "error": "", "report": {"drives": drives}}
+    assert (await door.call("POST", "/agent/v1/result", said["token"], json=body))[0] == 400
+
+
+async def test_a_reader_of_the_media_that_hangs_up_is_no_fault(key, door, monkeypatch, caplog):
+    large = Image(fixed_image().content + bytes(32 << 20), fixed_image().offset)
+    monkeypatch.setattr("provisioning.door.server.fixed_image", lambda: large)
+    async with door.ask("GET", f"/{key}/agent.iso") as answer:
+        await answer.content.readexactly(4096)
+        answer.close()
+    await asyncio.sleep(0.2)
+    assert "fault" not in caplog.text
 
 
 async def test_bodies_over_the_limit_are_refused(key, door):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
-import ssl
 
 import pytest
 from aiohttp import web
@@ -110,11 +109,3 @@ async def make_bmc(tmp_path):
     yield make
     for bmc in made:
         await bmc.stop()
-
-
-@pytest.fixture
-def trusting():
-    """A TLS context for test clients that do not mind."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
