@@ -45,6 +45,11 @@ class VclusterPlatformConfig(Config):
         "loft-{tenant}-v-{name}", label="Namespace of a control plane", help="{tenant} and {name}."
     )
     bridge: str = setting("br-tenant", label="Bridge of tenant VLANs on the host's nodes")
+    untagged: str = setting(
+        "",
+        label="Untagged bridges",
+        help="Bridges that are one VLAN as a whole, for example br0=100, br1=200.",
+    )
     client_endpoint: str = setting(
         "",
         label="Address for clients",
@@ -82,7 +87,7 @@ class VclusterPlatform:
             )
         namespace, name = self._attachment(spec)
         path = path_of("k8s.cni.cncf.io/v1", "network-attachment-definitions", namespace)
-        wanted = _attachment_config(spec, self.config.bridge)
+        wanted = _attachment_config(spec, self._bridge(spec), self.config.untagged)
         found = self.kube.get(f"{path}/{name}")
         if found is None:
             body = {
@@ -274,8 +279,10 @@ class VclusterPlatform:
         notes = ((plane.get("statefulSet") or {}).get("pods") or {}).get("annotations") or {}
         first = str(notes.get(NETWORKS, "")).split(",")[0].partition("@")[0].strip()
         namespace, _, name = first.rpartition("/")
-        bridge = spec.segment.get("host_bridge") or self.config.bridge
-        return namespace or spec.namespace, name or f"{bridge}-vcluster-{spec.name}"
+        return namespace or spec.namespace, name or f"{self._bridge(spec)}-vcluster-{spec.name}"
+
+    def _bridge(self, spec: ClusterSpec) -> str:
+        return str(spec.segment.get("host_bridge") or self.config.bridge)
 
     def _refuse_foreign(self, found: Obj, spec: ClusterSpec, what: str) -> None:
         if not _is_ours(found, spec):
@@ -295,14 +302,15 @@ def _is_ours(found: Obj, spec: ClusterSpec) -> bool:
     return (found["metadata"].get("labels") or {}).get(OWNER) == spec.uid
 
 
-def _attachment_config(spec: ClusterSpec, bridge: str) -> str:
-    """CNI configuration: a bridge of its own leads to one segment, the common one by its VLAN."""
-    own = spec.segment.get("host_bridge")
+def _attachment_config(spec: ClusterSpec, bridge: str, untagged: str) -> str:
+    """CNI configuration: the VLAN on a bridge, unless the bridge is that VLAN as a whole."""
+    vlan = int(spec.segment["vlan"])
+    whole = f"{bridge}={vlan}" in {one.strip() for one in untagged.split(",")}
     lines = [
         '"cniVersion": "0.3.1"',
         '"type": "bridge"',
-        f'"bridge": "{own or bridge}"',
-        *([] if own else [f'"vlan": {int(spec.segment["vlan"])}']),
+        f'"bridge": "{bridge}"',
+        *([] if whole else [f'"vlan": {vlan}']),
         '"isDefaultGateway": false',
         '"ipam": {}',
     ]

@@ -288,14 +288,27 @@ def test_auto_nodes_never_reach_the_platform(platform, on_platform):
     assert spec.values["privateNodes"]["autoNodes"], "the caller's values are not changed"
 
 
-def test_a_segment_without_a_bridge_of_its_own_is_reached_by_its_vlan(platform, on_platform):
-    spec = on_platform(values={}, segment={**SEGMENT, "vlan": 105, "host_bridge": ""})
-    attached = finish(lambda: platform.driver.ensure_network(spec))
-    assert attached.evidence["config"]["vlan"] == 105
+@pytest.mark.parametrize(
+    ("bridge", "untagged", "config"),
+    [
+        ("", "", {"bridge": "br-tenant", "vlan": 100}),
+        ("br0", "", {"bridge": "br0", "vlan": 100}),
+        ("br0", "br1=200, br0=100", {"bridge": "br0"}),
+    ],
+)
+def test_the_attachment_leads_to_the_segments_vlan(platform, on_platform, bridge, untagged, config):
+    spec = on_platform(values={}, segment={**SEGMENT, "host_bridge": bridge})
+    attached = finish(lambda: platform.login(untagged=untagged).ensure_network(spec))
+    assert config.items() <= attached.evidence["config"].items()
+    assert ("vlan" in attached.evidence["config"]) == ("vlan" in config)
+
+
+def test_the_node_endpoint_is_in_the_segments_vlan(platform, on_platform):
+    spec = on_platform(values={}, segment={**SEGMENT, "vlan": 105})
     ready(platform, spec)
     url = f"{platform.lab.doors['ironic']}/endpoints"
-    told = urllib.request.urlopen(url, timeout=5).read().decode()
-    found = [one for one in yaml.safe_load(told) if one["cluster"].endswith(spec.name)]
+    told = yaml.safe_load(urllib.request.urlopen(url, timeout=5).read())
+    found = [one for one in told if one["cluster"].endswith(spec.name)]
     assert [(one["vlan"], one["vip"]) for one in found] == [(105, spec.node_endpoint)]
 
 
