@@ -31,3 +31,15 @@ def _heartbeat(**_: Any) -> None:
     from gpucloud.engine.heartbeat import start_heartbeat
 
     start_heartbeat()
+
+
+@worker_ready.connect
+def _succeed(**_: Any) -> None:
+    """Take over from a worker that was killed here: its leases need not be waited out."""
+    from django.db import connection
+
+    from gpucloud.engine.leases import expire_dead
+
+    expire_dead()
+    # A child that is forked later must not inherit it.
+    connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
@@ -25,7 +27,47 @@ REQUEST_SECONDS = 10.0
 BUDGET_SECONDS = LEASE_SECONDS - MARGIN_SECONDS
 ORDER = ("server", "fabric", "cluster", "process")
 
-_process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+def _place() -> str:
+    """Names the set of process numbers this process sees: this boot of this kernel, this container.
+
+    Blank where that cannot be told; nobody is then ever proved dead.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        numbers = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+    return hashlib.sha256(f"{socket.gethostname()} {boot} {numbers}".encode()).hexdigest()[:12]
+
+
+def _born(pid: int) -> str:
+    """When a process started, in the kernel's ticks; blank when there is none of this number."""
+    try:
+        # Asked first: /proc may hide the processes of other users, this never does.
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    # The command's name stands in brackets and may hold anything, brackets and blanks too.
+    return stat.rpartition(")")[2].split()[19]
+
+
+def _name_process() -> str:
+    born = _born(os.getpid()) if _place() else ""
+    return f"{socket.gethostname()[:20]}:{_place()}:{os.getpid()}:{born}:{uuid.uuid4().hex[:8]}"
+
+
+def _rename() -> None:
+    """A forked child is another process than its parent: it lives and dies by itself."""
+    global _process
+    _process = _name_process()
+
+
+_process = _name_process()
+os.register_at_fork(after_in_child=_rename)
 
 
 class LeaseLost(Exception):
@@ -102,9 +144,42 @@ def holding(resources: Iterable[str], seconds: float = LEASE_SECONDS) -> Iterato
             Lease.objects.filter(resource__in=taken, holder=holder).update(holder="", expires=Now())
 
 
+def _dead(holder: str) -> bool:
+    """Whether the holder is a process of this very machine that provably runs no more."""
+    parts = holder.split(":")
+    if len(parts) < 5 or not parts[1] or parts[1] != _place() or not parts[2].isdecimal():
+        return False
+    try:
+        return _born(int(parts[2])) != parts[3]
+    except OSError:
+        return False
+
+
+def expire_dead() -> int:
+    """End the leases of processes that died here, so that successors need not wait them out.
+
+    What a dead process had sent last may still act: its successors still wait one request's time.
+    """
+    count = 0
+    live = Lease.objects.filter(expires__gt=Now()).exclude(holder="")
+    for resource, holder in live.values_list("resource", "holder"):
+        if _dead(holder):
+            mine = Lease.objects.filter(resource=resource, holder=holder, expires__gt=Now())
+            count += mine.update(expires=Now())
+    return count
+
+
 def lead(name: str, seconds: float = 15.0) -> bool:
     """Become or stay the leader of a singleton process; False while another one leads."""
-    return _take(f"process:{name}", _process, seconds) is not None
+    resource = f"process:{name}"
+    if _take(resource, _process, seconds) is not None:
+        return True
+    # Singletons send nothing to devices, so a dead one's successor need not wait at all.
+    rows = Lease.objects.filter(resource=resource)
+    holder = rows.values_list("holder", flat=True).first() or ""
+    if not (_dead(holder) and rows.filter(holder=holder).update(holder="", expires=Now())):
+        return False
+    return _take(resource, _process, seconds) is not None
 
 
 def resign(name: str) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from django.db.models.functions import Now
 
@@ -78,3 +82,59 @@ def test_a_leader_stays_leader_and_hands_over_when_it_resigns(monkeypatch):
     leases.resign("sweep")
     monkeypatch.setattr(leases, "_process", "another process")
     assert leases.lead("sweep")
+
+
+def holder_of(pid, born=None):
+    """As a process of this machine names itself, with another number and time of birth."""
+    parts = leases._process.split(":")
+    return ":".join([*parts[:2], str(pid), born or parts[3], "x", "1", "abc"])
+
+
+def ended_process():
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    return done.pid
+
+
+def test_leases_of_a_process_that_died_here_are_waited_for_one_request_only():
+    dead = holder_of(ended_process())
+    Lease.objects.create(resource="server:a", holder=dead, expires=later(40), generation=3)
+    assert leases.expire_dead() == 1
+    with leases.holding(["server:a"]) as early:
+        assert early is None
+    Lease.objects.filter(resource="server:a").update(expires=later(-leases.REQUEST_SECONDS - 1))
+    with leases.holding(["server:a"]) as successor:
+        assert successor is not None
+
+
+def test_another_process_with_the_number_of_a_dead_one_does_not_keep_its_leases():
+    dead = holder_of(os.getpid(), born="1")
+    Lease.objects.create(resource="server:a", holder=dead, expires=later(40), generation=3)
+    assert leases.expire_dead() == 1
+
+
+def test_leases_of_the_living_and_of_other_machines_are_left_alone():
+    living = holder_of(os.getpid())
+    elsewhere = ":".join(["other", "0123456789ab", str(ended_process()), "1", "x", "1", "abc"])
+    unknown = f"other::{ended_process()}::x:1:abc"
+    for name, holder in (("a", living), ("b", elsewhere), ("c", unknown), ("d", "somebody")):
+        Lease.objects.create(resource=f"server:{name}", holder=holder, expires=later(40))
+    assert leases.expire_dead() == 0
+
+
+def test_the_leadership_of_a_process_that_died_here_is_taken_at_once():
+    dead = holder_of(ended_process())
+    Lease.objects.create(resource="process:sealer", holder=dead, expires=later(15), generation=3)
+    assert leases.lead("sealer")
+
+
+def test_a_forked_child_is_a_holder_of_its_own():
+    before = leases._process
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, leases._process.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 200).decode().split(":")[2] == str(child)
+    assert leases._process == before
