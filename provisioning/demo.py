@@ -77,7 +77,7 @@ def seed(data: Path) -> None:
         _segments(fabric, rack)
         _images(rack, doors, lab)
         _providers(connection, doors)
-        _template(connection)
+        _template(connection, rack)
     _shared_endpoints(fabric, rack)
     for one in rack["servers"]:
         _server(one, rack, fabric, connection, credentials["bmc"][one["name"]], doors)
@@ -217,9 +217,15 @@ def _providers(connection: KubernetesConnection, doors: dict[str, str]) -> None:
         )
 
 
-def _template(connection: KubernetesConnection) -> None:
+def _template(connection: KubernetesConnection, rack: dict[str, Any]) -> None:
+    untagged = ", ".join(f"{bridge}={vlan}" for bridge, vlan in rack["bridges"].items())
     plane, _ = ControlPlane.objects.get_or_create(
-        name="platform", defaults={"driver": "vcluster_platform", "connection": connection}
+        name="platform",
+        defaults={
+            "driver": "vcluster_platform",
+            "connection": connection,
+            "config": {"untagged": untagged},
+        },
     )
     ClusterTemplate.objects.get_or_create(
         name="tenant-virtual-cluster",

@@ -9,9 +9,11 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from gpucloud import history
 from gpucloud.drivers import DriverError, Progress
+from gpucloud.engine.clock import scaled
 from gpucloud.models import Step
 from inventory.lifecycle import SERVER
 from inventory.models import Server, WipeRecord
@@ -70,16 +72,23 @@ def wipe(operation: Operation, step: Step) -> Progress:
     )
 
 
+# An agent that has said nothing for so long is dead: its key is spent, it needs a new boot.
+SILENT_AFTER = scaled(300)
+
+
 def _run(operation: Operation, step: Step) -> AgentRun:
-    """The run whose report is this step's: a report from before a person's retry is not."""
+    """The run whose report is this step's; a new one where the old one is spent or was before a retry."""
     run = operation.agent_runs.filter(verb="wipe").first()
-    if run is not None and not run.closed:
+    began = step.started or timezone.now()
+    if run is not None and run.result_at is not None and run.result_at >= began:
         return run
-    fresh = run is not None and run.result_at is not None
-    if fresh and (step.started is None or run.result_at >= step.started):  # type: ignore[union-attr,operator]
-        assert run is not None
-        return run
-    return open_run(operation, "wipe", renew=True)[0]
+    if run is None or run.closed or run.result_at is not None:
+        return open_run(operation, "wipe", renew=True)[0]
+    if run.hello_at is not None:
+        last = run.last_at or run.hello_at
+        if last < began or timezone.now() - last > SILENT_AFTER:
+            return open_run(operation, "wipe", renew=True)[0]
+    return run
 
 
 def _home(operation: Operation) -> dict[str, Any]:

@@ -159,7 +159,7 @@ class Cloud:
                 f"{claim['name']} {claim['state']} {claim.get('code')} {claim.get('problem')}"
             )
         for operation in self.listed("/operations/")[:8]:
-            for step in operation["steps"]:
+            for step in self.get(f"/operations/{operation['uid']}/")["steps"]:
                 if step["state"] not in ("todo", "done"):
                     said = step.get("sentence")
                     lines.append(f"  {operation['kind']} {step['name']} {step['state']}: {said}")

@@ -63,7 +63,7 @@ def stopped(cloud, server):
         if claim is None:
             return None
         for operation in cloud.listed(f"/operations/?claim={claim['uid']}&state=failed"):
-            for step in operation["steps"]:
+            for step in cloud.get(f"/operations/{operation['uid']}/")["steps"]:
                 if step["state"] == "failed":
                     return claim, operation, step
         return None

@@ -46,7 +46,7 @@ def dhcp_of(cloud, name):
 
 
 def markers(cloud, name):
-    return [drive["marker"] for drive in cloud.machine(name)["disks"] if drive["marker"]]
+    return [drive["marker"] for drive in cloud.machine(name)["drives"] if drive["marker"]]
 
 
 @pytest.mark.parametrize("round", [1, 2])
@@ -90,7 +90,7 @@ def test_a_cluster_gets_its_nodes_and_gives_them_back_wiped(cloud, round):
         assert [port["vlan"] for port in machine["ports"]] == [PROVISIONING, PROVISIONING]
         assert machine["power"].lower() == "off"
         assert markers(cloud, name) == []
-        assert all(drive["blank"] for drive in machine["disks"])
+        assert all(drive["blank"] for drive in machine["drives"])
         assert foreign_of(cloud, name) == foreign[name]
         assert dhcp_of(cloud, name) == dhcp[name]
         host = cloud.host(name)
