@@ -103,7 +103,7 @@ X_FRAME_OPTIONS = "DENY"
 
 INSTALLED_APPS = [
     "channels",
-    "gpucloud",
+    "gpucloud.apps.GpucloudConfig",
     "inventory",
     "network",
     "tenants",

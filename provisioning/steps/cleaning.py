@@ -77,7 +77,7 @@ SILENT_AFTER = scaled(300)
 
 
 def _run(operation: Operation, step: Step) -> AgentRun:
-    """The run whose report is this step's; a new one where the old one is spent or was before a retry."""
+    """The run whose report is this step's; a new one where the old one is spent or outdated."""
     run = operation.agent_runs.filter(verb="wipe").first()
     began = step.started or timezone.now()
     if run is not None and run.result_at is not None and run.result_at >= began:
