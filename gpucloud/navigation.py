@@ -35,6 +35,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Section, ...]], ...]] = (
             Section("Clusters", "/clusters/", "cluster"),
             Section("Claims", "/claims/", "claim"),
             Section("Templates", "/templates/", "template"),
+            Section("Tenants", "/tenants/", "user"),
         ),
     ),
     ("Network", (Section("Segments", "/networks/", "network"),)),

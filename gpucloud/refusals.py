@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import PermissionDenied
+from django.http import Http404
 
 from gpucloud import policy, ui
 from gpucloud.drivers import DriverError
@@ -52,3 +53,9 @@ def beside_fields(form: forms.BaseForm, problem: Problem, names: dict[str, str])
                 form.add_error(name, sentence)
             else:
                 form.add_error(None, f"{at}: {sentence}")
+
+
+def platform_only(user: policy.Person) -> None:
+    """404 for people who do not see what lies under tenants' objects."""
+    if not policy.sees_platform(user):
+        raise Http404

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from tenants.views import clusters, new_cluster
+from tenants.views import clusters, new_cluster, templates, tenants
 
 ONE = "clusters/<slug:tenant>/<slug:name>/"
 
@@ -19,4 +19,10 @@ urlpatterns: list[URLPattern] = [
     path(f"{ONE}pools/<slug:pool>/", clusters.resize, name="cluster-pool"),
     path(f"{ONE}retry/", clusters.retry, name="cluster-retry"),
     path(f"{ONE}delete/", clusters.delete, name="cluster-delete"),
+    path("templates/", templates.index, name="templates"),
+    path("templates/<slug:name>/", templates.detail, name="template"),
+    path("tenants/", tenants.index, name="tenants"),
+    path("tenants/new/", tenants.new, name="tenant-new"),
+    path("tenants/<slug:name>/", tenants.detail, name="tenant"),
+    path("tenants/<slug:name>/edit/", tenants.edit, name="tenant-edit"),
 ]

@@ -53,6 +53,7 @@ class Vlans:
 def of_step(step: Step, vlans: Vlans) -> list[ui.Proof]:
     """The step's evidence as tables; what has none says so by its sentence alone."""
     evidence = step.evidence
+    rows: list[tuple[Any, ...]]
     if step.name in ("move", "return"):
         return _moved(step, vlans)
     if step.name == "wipe" and evidence.get("drives"):

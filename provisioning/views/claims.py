@@ -168,7 +168,9 @@ def _ask(request: HttpRequest, claim: NodeClaim, refusal: Problem | None = None)
     if claim.pool is not None and claim.state != "gone":
         text += f" Pool {claim.pool} still wants {claim.pool.quantity}, so another claim follows."
     found = {
-        "claim": claim,
+        "section": ("Claims", "/claims/"),
+        "parent": claim,
+        "heading": "Release claim",
         "title": f"Release {claim}?",
         "text": text,
         "items": items,
@@ -179,7 +181,7 @@ def _ask(request: HttpRequest, claim: NodeClaim, refusal: Problem | None = None)
         "notices": [refusals.notice(refusal)] if refusal else [],
     }
     status = refusals.status(refusal) if refusal else 200
-    return render(request, "provisioning/claim/release.html", found, status=status)
+    return render(request, "ui/confirm_page.html", found, status=status)
 
 
 def _state(claim: NodeClaim) -> str:

@@ -224,7 +224,9 @@ def _ask(
     refusal: Problem | None = None,
 ) -> HttpResponse:
     found = {
-        "cluster": cluster,
+        "section": ("Clusters", "/clusters/"),
+        "parent": cluster,
+        "heading": "Delete cluster",
         "title": f"Delete cluster {cluster}?",
         "text": "In this order: nodes are drained, powered off, returned and wiped; then the "
         "control plane and its data go; the network last. This cannot be undone.",
@@ -239,4 +241,4 @@ def _ask(
         "notices": [refusals.notice(refusal)] if refusal else [],
     }
     status = refusals.status(refusal) if refusal else 422 if error else 200
-    return render(request, "tenants/cluster/delete.html", found, status=status)
+    return render(request, "ui/confirm_page.html", found, status=status)

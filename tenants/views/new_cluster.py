@@ -49,7 +49,7 @@ class Draft:
 
 
 def draft(request: HttpRequest) -> Draft:
-    """The form in the state that the request names; 403 for people without a tenant to create in."""
+    """The form as the request has it; 403 for people who may create in no tenant."""
     mine = may_create(request.user)
     if not mine:
         raise PermissionDenied(
