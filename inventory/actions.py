@@ -1,10 +1,11 @@
-"""What a person may do to a server: label, when it applies and why not, what it means, what it calls.
+"""What a person may do to a server: label, when it applies or why not, what it means and calls.
 
-Buttons, confirm pages and their posts ask the same object, so a button never offers what is refused.
+Buttons, confirm pages and posts ask the same object, so a button never offers what is refused.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -20,12 +21,13 @@ from provisioning.services import inspections
 
 # A page waits this long for a BMC; its driver refuses to write after that.
 SECONDS: Final = 30.0
+FOLLOWS_WITHIN: Final = 3.0
 
 
 @dataclass(frozen=True)
 class Action:
-    """One action. `refusal` says in a sentence why it is not possible now, "" when it is; `run` does
-    it and returns the sentence of the toast.
+    """One action. `refusal` says in a sentence why it is not possible now, "" when it is; `run`
+    does it and returns the sentence of the toast.
     """
 
     name: str
@@ -89,6 +91,11 @@ def _switch(state: str) -> Callable[[Server, User, dict[str, Any]], str]:
     def run(server: Server, user: User, data: dict[str, Any]) -> str:
         with call_budget(SECONDS):
             seen = servers.set_power(server, state, user.username)
+            # Most machines follow within a moment; the person waits that long for the read-back.
+            until = time.monotonic() + FOLLOWS_WITHIN
+            while seen.power != state and time.monotonic() < until:
+                time.sleep(0.3)
+                seen = servers.read_power(server)
         if seen.power == state:
             return f"{server} is {state}, read back at the BMC."
         return (
@@ -355,7 +362,7 @@ def _all() -> Iterator[Action]:
         lambda server: f"Declare {server} blank",
         lambda server: (
             f"You vouch that the {server.drives.count()} drives of {server} hold nobody's "
-            "data. The record names you, the clean gate opens, and the next claim may take the server."
+            "data. The record names you, the clean gate opens, and the next claim may have it."
         ),
         _blank_refusal,
         _blank,

@@ -141,8 +141,8 @@ class RegisterForm(BmcForm):
         label="Provisioning address",
         required=False,
         max_length=50,
-        help_text="With its prefix, for example 10.10.0.12/22. Given by DHCP, only while the server "
-        "is in the provisioning segment.",
+        help_text="With its prefix, for example 10.10.0.12/22. Given by DHCP, only while the "
+        "server is in the provisioning segment.",
     )
     provisioning_gateway = forms.GenericIPAddressField(label="Gateway", required=False)
     provisioning_dns = forms.CharField(
@@ -251,7 +251,7 @@ class Ports(forms.BaseFormSet):  # type: ignore[type-arg]
         return [row for row in self.forms if row.cleaned_data.get("mac")]
 
     def clean(self) -> None:
-        seen: set[str] = set()
+        seen: set[str | None] = set()
         for row in self.forms:
             mac = getattr(row, "cleaned_data", {}).get("mac")
             if mac and mac in seen:

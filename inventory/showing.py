@@ -15,7 +15,7 @@ from django.db.models import F, Prefetch, Q, QuerySet
 from django.utils import timezone
 
 from gpucloud import timeline, tones, ui
-from gpucloud.models import Event, Step, User
+from gpucloud.models import Event, Step
 from gpucloud.policy import visible
 from gpucloud.reasons import reason
 from inventory.models import POWER_GOOD_FOR, Gpu, Interface, Server
@@ -40,15 +40,12 @@ def prepared(rows: QuerySet[Server]) -> QuerySet[Server]:
     operations = Operation.objects.filter(
         Q(state="active") | Q(state="failed", claim__isnull=False) & ~Q(claim__state="gone")
     )
-    return (
-        rows.select_related("rack__site", "bmc")
-        .prefetch_related(
-            Prefetch("claims", claims, to_attr="live_claims"),
-            Prefetch("operations", operations, to_attr="speaking"),
-            Prefetch("gpus", Gpu.objects.only("server_id", "model", "memory_bytes")),
-            Prefetch("interfaces", Interface.objects.select_related("link")),
-            Prefetch("interfaces__attachments", attachments, to_attr="wanted"),
-        )
+    return rows.select_related("rack__site", "bmc").prefetch_related(
+        Prefetch("claims", claims, to_attr="live_claims"),
+        Prefetch("operations", operations, to_attr="speaking"),
+        Prefetch("gpus", Gpu.objects.only("server_id", "model", "memory_bytes")),
+        Prefetch("interfaces", Interface.objects.select_related("link")),
+        Prefetch("interfaces__attachments", attachments, to_attr="wanted"),
     )
 
 
@@ -63,7 +60,7 @@ class Summary:
 
     @property
     def words(self) -> tuple[str, str]:
-        """State and tone as rows, heads and titles say them; a held server speaks through its claim."""
+        """State and tone as rows, heads and titles say them; a held one has its claim's."""
         server, claim = self.server, self.claim
         if claim is not None and claim.state in ("provisioning", "releasing", "failed"):
             return self._claimed(claim)
@@ -378,7 +375,7 @@ _VERB_TONES: Final[dict[str, ui.Tone]] = {
 }
 
 
-def capacity(user: User) -> list[ui.Figure]:
+def capacity(user: Any) -> list[ui.Figure]:
     """Four numbers over the whole fleet, counted from rows."""
     rows = visible(user, Server.objects.exclude(state=Server.State.RETIRED))
     total = rows.count()

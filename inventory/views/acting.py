@@ -27,7 +27,7 @@ FAILED_BEHIND = 502
 
 
 def demand(request: HttpRequest, verb: str, obj: Any) -> User:
-    """The signed-in person, when the role allows this; otherwise the 403 page with the roles that do."""
+    """The signed-in person, when the role allows this; otherwise the 403 page."""
     assert isinstance(request.user, User)
     try:
         require(request.user, verb, obj)
@@ -88,7 +88,7 @@ def ask(
 
 
 def trouble(error: Problem | DriverError) -> ui.Notice:
-    """What went wrong as a page says it: what happened, the code, what it means, what to do next."""
+    """What went wrong as a page says it: what happened, its code and meaning, what to do next."""
     known = reason(error.code)
     hint = error.hint if isinstance(error, DriverError) else ""
     facts = [("Means", known.sentence), ("Next", hint or known.next)]

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
+from django.forms.utils import ErrorDict
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
@@ -85,9 +86,8 @@ def _form(
 ) -> HttpResponse:
     """The page; not `judged` shows what was typed without its errors."""
     if not judged:
-        form._errors = {}  # type: ignore[assignment]
-        for row in ports:
-            row._errors = {}  # type: ignore[assignment]
+        for one in (form, *ports):
+            setattr(one, "_errors", ErrorDict())  # noqa: B010
     context = {"form": form, "ports": ports, "most": forms.MOST_PORTS, **more}
     return page(request, "inventory/register.html", context, FRAGMENTS, status)
 
@@ -105,8 +105,8 @@ def test_unsaved(request: HttpRequest) -> HttpResponse:
         data = form.cleaned_data
         tried = form.tried(data.get("connection"), data.get("engine_id", ""))
         problems = bmcs.test_connection(data["driver"], tried)
-    result = {"tested": True, "problems": problems}
-    return _form(request, form, forms.port_rows(request.POST), judged=False, **result)
+    ports = forms.port_rows(request.POST)
+    return _form(request, form, ports, judged=False, tested=True, problems=problems)
 
 
 _BMC_FIELDS = ("driver", "address", "username", "password", "connection", "engine_id")
@@ -115,7 +115,7 @@ _BMC_FIELDS = ("driver", "address", "username", "password", "connection", "engin
 @login_required
 @require_POST
 def test_saved(request: HttpRequest, name: str) -> HttpResponse:
-    """Try the settings on the server's BMC page: what was typed, with what is kept in the blanks."""
+    """Try the settings of a server's BMC page: what was typed, with what is kept in the blanks."""
     server = one(request, name)
     demand(request, "test connection", server)
     form = forms.BmcSettingsForm(request.POST, server=server)
@@ -123,7 +123,7 @@ def test_saved(request: HttpRequest, name: str) -> HttpResponse:
         tried = form.tried(server.connection, server.engine_id)
         problems = bmcs.test_settings(server, form.cleaned_data["driver"], tried)
     else:
-        problems = [text for found in form.errors.values() for text in found]
+        problems = [str(text) for found in form.errors.values() for text in found]
     return page(
         request,
         "inventory/tested.html",

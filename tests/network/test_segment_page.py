@@ -81,7 +81,9 @@ def test_a_switch_that_does_not_answer_is_told_in_place(client, admin, claim, mo
 def test_a_port_that_nobody_wants_in_a_tenants_segment_is_marked(client, admin, claim):
     segment = claim.cluster.segment
     Segment.objects.filter(pk=segment.pk).update(
-        seen={"ports": [{"switch": "leaf-9", "port": "swp7", "access": segment.vlan, "tagged": []}]},
+        seen={
+            "ports": [{"switch": "leaf-9", "port": "swp7", "access": segment.vlan, "tagged": []}]
+        },
         seen_at=timezone.now(),
     )
     client.force_login(admin)
@@ -94,7 +96,14 @@ def test_a_tenant_sees_its_segment_without_ports_and_buttons(client, owner, clai
     client.force_login(owner)
     page = text_of(client.get(URL))
     assert "/claims/default/one-gpu/" in page and "Elsewhere" in page
-    for hidden in ("leaf-1", "swp1", "gpu-1<", "VLAN 199", "Read the switch now", "/servers/gpu-1/"):
+    for hidden in (
+        "leaf-1",
+        "swp1",
+        "gpu-1<",
+        "VLAN 199",
+        "Read the switch now",
+        "/servers/gpu-1/",
+    ):
         assert hidden not in page
     assert client.post(f"{URL}read/").status_code == 403
 
@@ -121,4 +130,4 @@ def test_a_gone_segment_is_reachable_by_its_permanent_link_only(client, admin):
     client.force_login(admin)
     page = text_of(client.get(f"/o/{segment.uid}/"))
     assert "Gone" in page and "Read the switch now" not in page
-    assert "of tenant <a href=\"/tenants/tenant1/\"" in text_of(client.get("/networks/lab/old/"))
+    assert 'of tenant <a href="/tenants/tenant1/"' in text_of(client.get("/networks/lab/old/"))
