@@ -115,7 +115,6 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "django_htmx",
-    "django_filters",
     "rest_framework",
     "drf_spectacular",
 ]

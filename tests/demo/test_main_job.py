@@ -114,10 +114,11 @@ def test_two_tenants_at_once_and_a_third_that_waits_for_a_server(cloud):
 
     def waiting():
         found = cloud.claims("tenant2", "three")
-        return found and found[0]["code"] == "WAITING_FOR_CAPACITY" and found[0]
+        waits = found and found[0]["code"] == "WAITING_FOR_CAPACITY"
+        return waits and cloud.get(f"/node-claims/tenant2/{found[0]['name']}/")
 
     claim = cloud.until("the third cluster waits", waiting)
-    assert claim["position"] == 1
+    assert claim["queue"] == {"place": 1, "waiting": 1}
     assert claim["server"] is None
 
     cloud.gone("default", "one")

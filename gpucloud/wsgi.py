@@ -1,0 +1,11 @@
+"""Pages and REST for gunicorn; sockets are daphne's (gpucloud.asgi)."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gpucloud.settings")
+
+application = get_wsgi_application()
