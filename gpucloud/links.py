@@ -25,7 +25,11 @@ LINKED = (
 # Each takes the request and the row.
 GONE = {
     "retired": {"Server": "inventory.views.servers.show"},
-    "gone": {"Segment": "network.views.show"},
+    "gone": {
+        "Segment": "network.views.show",
+        "NodeClaim": "provisioning.views.claims.show",
+        "TenantCluster": "tenants.views.clusters.show",
+    },
 }
 
 
@@ -35,8 +39,7 @@ def page_of(found: Any) -> str:
 
 
 def find(user: User, uid: uuid.UUID) -> Any | None:
-    """Return the object with this uid that the user may see, or None alike for foreign and absent.
-    """
+    """The object with this uid that the user may see, or None alike for foreign and absent."""
     for label in LINKED:
         rows = policy.visible(user, apps.get_model(label)._default_manager.all())
         if (found := rows.filter(uid=uid).first()) is not None:

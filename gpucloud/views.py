@@ -10,13 +10,21 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.module_loading import import_string
 
-from gpucloud import links
+from gpucloud import links, policy
 from gpucloud.models import User
+from gpucloud.pages import page
+from provisioning.showing.overview import platform, tenancy
 
 
 @login_required
 def dashboard(request: HttpRequest) -> HttpResponse:
-    return render(request, "dashboard.html", {})
+    """What a person needs first: the fleet for the platform, clusters and quota for a tenant."""
+    assert isinstance(request.user, User)
+    if policy.sees_platform(request.user):
+        found, part = platform(request.user), "dashboard/_platform.html"
+    else:
+        found, part = tenancy(request.user), "dashboard/_tenant.html"
+    return page(request, "dashboard.html", {**found, "part": part}, {"overview": part})
 
 
 @login_required

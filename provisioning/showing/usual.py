@@ -74,13 +74,21 @@ def starts(steps: Sequence[Step], known: dict[str, Usual], now: datetime) -> dic
     return found
 
 
-def spread(steps: Sequence[Step], known: dict[str, Usual], now: datetime) -> datetime | None:
-    """By when nine of ten such runs are over: the rest at p50, the slowest surprise at p90."""
+def finish(steps: Sequence[Step], known: dict[str, Usual], now: datetime) -> datetime | None:
+    """When the run is over if each step left takes its usual time; None when one is not known."""
     left = [s for s in steps if s.state in ("todo", "running", "waiting")]
     if not left or any(s.name not in known for s in left):
         return None
     at = now
     for step in left:
         at = max((step.started or at) + known[step.name].p50, at)
-    surprise = max(known[s.name].p90 - known[s.name].p50 for s in left)
-    return at + surprise
+    return at
+
+
+def spread(steps: Sequence[Step], known: dict[str, Usual], now: datetime) -> datetime | None:
+    """By when nine of ten such runs are over: the rest at p50, the slowest surprise at p90."""
+    at = finish(steps, known, now)
+    if at is None:
+        return None
+    left = [s for s in steps if s.state in ("todo", "running", "waiting")]
+    return at + max(known[s.name].p90 - known[s.name].p50 for s in left)

@@ -98,6 +98,11 @@ def detail(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     return _page(request, find(request, tenant, name))
 
 
+def show(request: HttpRequest, claim: NodeClaim) -> HttpResponse:
+    """The page of this very row, which the claim's address may no longer lead to."""
+    return _page(request, showing.claims(request.user).get(pk=claim.pk))
+
+
 def _page(request: HttpRequest, claim: NodeClaim, refusal: Problem | None = None) -> HttpResponse:
     found = context(claim, _view(request))
     found["actions"] = actions(request.user, claim, found["summary"])  # type: ignore[arg-type]

@@ -105,6 +105,11 @@ def detail(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     return _page(request, find(request, tenant, name))
 
 
+def show(request: HttpRequest, cluster: TenantCluster) -> HttpResponse:
+    """The page of this very row, which the cluster's address may no longer lead to."""
+    return _page(request, showing.clusters(request.user).get(pk=cluster.pk))
+
+
 def _page(
     request: HttpRequest,
     cluster: TenantCluster,
