@@ -15,6 +15,7 @@ from channels.sessions import CookieMiddleware  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
 from gpucloud.engine.beat import start_beat  # noqa: E402
+from gpucloud.engine.heartbeat import start_heartbeat  # noqa: E402
 from gpucloud.live.consumer import LiveConsumer, nowhere, same_origin  # noqa: E402
 from gpucloud.live.fragments import registry  # noqa: E402
 
@@ -25,3 +26,4 @@ sockets = CookieMiddleware(
 )
 application = ProtocolTypeRouter({"http": pages, "websocket": same_origin(sockets)})
 start_beat()
+start_heartbeat()

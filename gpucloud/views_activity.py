@@ -20,15 +20,13 @@ from gpucloud.pages import page
 from gpucloud.policy import sees_platform, visible
 
 COLUMNS: Final = [
-    Column("at", "When", ("id",), number=True),
-    Column("kind", "Kind"),
-    Column("object", "Object"),
+    Column("at", "When", ("id",)),
     Column("message", "What happened"),
     Column("actor", "By"),
     Column("tenant", "Tenant"),
 ]
 # What only the platform has: nobody of a tenant finds an event under it.
-PLATFORM_KINDS: Final = ("server", "wipe", "bmc", "provider", "fabric", "connection", "user")
+PLATFORM_KINDS: Final = ("wipe", "bmc", "provider", "fabric", "connection", "user")
 
 
 def _filters(staff: bool) -> list[Filter]:
@@ -39,7 +37,7 @@ def _filters(staff: bool) -> list[Filter]:
 @login_required
 @require_GET
 def activity(request: HttpRequest) -> HttpResponse:
-    """Events newest first, as far as the person may see them; `?object=<uid>` keeps one object's."""
+    """Events newest first, as far as the person may see; `?object=<uid>` keeps one object's."""
     assert isinstance(request.user, User)
     staff = sees_platform(request.user)
     rows = visible(request.user, Event.objects.select_related("tenant"))

@@ -1,4 +1,4 @@
-"""Forms of servers: registering one, its BMC, and what an action asks before it acts."""
+"""Forms of servers: registering one, its BMC and its ports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.conf import settings
 
 from gpucloud.drivers import driver_class
 from gpucloud.problems import Invalid
-from inventory.models import Interface, KubernetesConnection, Server
+from inventory.models import Interface, KubernetesConnection
 from inventory.services.bmcs import connection_values
 from network.models import Fabric
 
@@ -272,79 +272,3 @@ def port_rows(data: Any = None, rows: int = 2) -> Ports:
     initial = [{"name": "nic1", "roles": ["boot", "tenant"]}] if data is None else None
     found: Ports = made(data, prefix="ports", initial=initial)
     return found
-
-
-class ActionForm(forms.Form):
-    """What an action asks; most ask nothing."""
-
-    def __init__(self, *args: Any, server: Server, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.server = server
-
-    def names(self, problem: Invalid) -> None:
-        """Put what the service refused beside the fields that it names."""
-        for path, sentences in problem.fields.items():
-            name = path.rpartition(".")[2]
-            name = "confirm" if name == "name" and "confirm" in self.fields else name
-            self.add_error(name if name in self.fields else None, sentences)
-
-
-class ReasonForm(ActionForm):
-    reason = forms.CharField(
-        label="Reason",
-        max_length=200,
-        help_text="Shown on the server's page to whoever comes next.",
-    )
-
-
-class MaintenanceForm(ReasonForm):
-    until = forms.DateTimeField(
-        label="Expected end",
-        required=False,
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        help_text="In your zone. Nothing ends by itself: somebody lifts it.",
-    )
-
-
-class TypedNameForm(ActionForm):
-    """For what cannot be taken back: the person types the server's name."""
-
-    confirm = forms.CharField(
-        label="Type its name", widget=forms.TextInput(attrs={"autocomplete": "off"})
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["confirm"].label = f"Type {self.server.name} to confirm"
-
-
-class LabelsForm(ActionForm):
-    labels = LabelsField(
-        label="Labels",
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 6, "class": "id", "spellcheck": "false"}),
-        help_text="key=value, one a line. Labels left out are removed.",
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.initial.setdefault("labels", self.server.labels)
-
-
-class BmcSettingsForm(ActionForm, BmcForm):
-    """The BMC of a registered server; credentials left blank stay as they are."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        bmc = getattr(self.server, "bmc", None)
-        if bmc is not None:
-            self.initial.setdefault("driver", bmc.driver)
-            self.initial.setdefault("address", bmc.address)
-        self.fields["password"].help_text = "Leave user name and password blank to keep them."
-
-    def clean(self) -> dict[str, Any]:
-        data = super().clean()
-        if bool(data.get("username")) != bool(data.get("password")):
-            missing = "password" if data.get("username") else "username"
-            self.add_error(missing, "User name and password are set together.")
-        return data

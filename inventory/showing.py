@@ -170,8 +170,9 @@ class Port:
     verdict: tuple[str, str]
 
     @property
-    def moving(self) -> bool:
-        return any(row.state in ("wanted", "applying", "removing") for row in self.wanted)
+    def speed(self) -> str:
+        """In Gbit/s, "" when nobody told."""
+        return f"{self.interface.speed_mbps / 1000:g}" if self.interface.speed_mbps else ""
 
 
 def whole(user: Any, uid: UUID) -> Server | None:

@@ -110,18 +110,21 @@ def _problems(
             errors[f"interfaces.{index}.roles"] = [
                 f"Unknown NIC role {', '.join(sorted(unknown))}."
             ]
-    if address := provisioning.get("address"):
-        try:
-            ipaddress.ip_interface(address)
-            if "/" not in address:
-                raise ValueError
-        except ValueError:
-            errors["provisioning.address"] = [
-                "Give an address with its prefix, for example 10.10.0.12/22."
-            ]
+    errors |= _address_problems(provisioning.get("address", ""))
     if any(not isinstance(value, str) for value in labels.values()):
         errors["labels"] = ["Labels are text."]
     return errors
+
+
+def _address_problems(address: str) -> dict[str, list[str]]:
+    try:
+        if address and (not ipaddress.ip_interface(address) or "/" not in address):
+            raise ValueError
+    except ValueError:
+        return {
+            "provisioning.address": ["Give an address with its prefix, for example 10.10.0.12/22."]
+        }
+    return {}
 
 
 def _clash(text: str, name: str) -> dict[str, list[str]]:
@@ -145,6 +148,22 @@ def set_labels(server: Server, labels: dict[str, str], actor: str) -> None:
         server.refresh_from_db()
         history.record(
             server, "label", actor, f"Labels of {server} were set.", data={"labels": labels}
+        )
+
+
+def set_provisioning(server: Server, wanted: dict[str, str], actor: str) -> None:
+    """Set the provisioning address {address (CIDR), gateway, dns}; blank takes it away."""
+    if errors := _address_problems(wanted.get("address", "")):
+        raise Invalid(errors)
+    with transaction.atomic():
+        Server.objects.filter(pk=server.pk).update(
+            **{f"provisioning_{key}": wanted.get(key, "") for key in ("address", "gateway", "dns")},
+            rev=F("rev") + 1,
+        )
+        server.refresh_from_db()
+        address = server.provisioning_address or "none"
+        history.record(
+            server, "address", actor, f"The provisioning address of {server} is {address}."
         )
 
 

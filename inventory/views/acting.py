@@ -17,8 +17,9 @@ from gpucloud.models import User
 from gpucloud.policy import require
 from gpucloud.problems import Denied, Invalid, NotAllowed, Problem
 from gpucloud.reasons import reason
-from inventory import forms
-from inventory.actions import ACTIONS, Action
+from inventory.actions import ACTIONS
+from inventory.actions.action import Action
+from inventory.actions.forms import ActionForm, BmcSettingsForm
 from inventory.models import Server
 from inventory.views.servers import one
 
@@ -69,7 +70,7 @@ def ask(
     request: HttpRequest,
     server: Server,
     action: Action,
-    form: forms.ActionForm,
+    form: ActionForm,
     notice: ui.Notice | None = None,
     status: int = 200,
 ) -> HttpResponse:
@@ -82,7 +83,7 @@ def ask(
         "button": action.button(server),
         "consequence": action.consequence(server),
         "refusal": action.refusal(server),
-        "tests": isinstance(form, forms.BmcForm),
+        "tests": isinstance(form, BmcSettingsForm),
     }
     return render(request, "inventory/action.html", context, status=status)
 

@@ -16,6 +16,7 @@ from gpucloud.models import User
 from gpucloud.pages import page
 from gpucloud.problems import Invalid
 from inventory import forms
+from inventory.actions.forms import BmcSettingsForm
 from inventory.models import Server
 from inventory.services import bmcs, servers
 from inventory.views.acting import demand
@@ -118,7 +119,7 @@ def test_saved(request: HttpRequest, name: str) -> HttpResponse:
     """Try the settings of a server's BMC page: what was typed, with what is kept in the blanks."""
     server = one(request, name)
     demand(request, "test connection", server)
-    form = forms.BmcSettingsForm(request.POST, server=server)
+    form = BmcSettingsForm(request.POST, server=server)
     if form.is_valid():
         tried = form.tried(server.connection, server.engine_id)
         problems = bmcs.test_settings(server, form.cleaned_data["driver"], tried)

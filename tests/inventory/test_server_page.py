@@ -251,3 +251,45 @@ def test_sockets_of_tenants_get_no_server(server, owner):
     from gpucloud.live.fragments import registry
 
     assert registry()["server"].load(owner, server.uid) is None
+
+
+def test_a_cable_is_recorded_and_forgotten_on_the_page(as_admin):
+    server = make.server("gpu-1", cabled=False)
+    fabric = make.fabric()
+    port = server.interfaces.get()
+    assert "No cable recorded" in text_of(as_admin.get("/servers/gpu-1/"))
+    data = {"interface": port.pk, "fabric": fabric.pk, "switch": "leaf-1", "port": "swp7"}
+    assert as_admin.post("/servers/gpu-1/cable/", data).status_code == 302
+    page = text_of(as_admin.get("/servers/gpu-1/"))
+    assert "leaf-1 swp7" in page
+    assert as_admin.post("/servers/gpu-1/uncable/", {"interface": port.pk}).status_code == 302
+    assert "No cable recorded" in text_of(as_admin.get("/servers/gpu-1/"))
+
+
+def test_a_cable_that_a_claim_counts_on_stays(as_admin):
+    claim = make.claim(state="ready")
+    server = claim.server
+    answer = as_admin.post(
+        f"/servers/{server.name}/uncable/", {"interface": server.interfaces.get().pk}
+    )
+    assert answer.status_code == 409
+    assert "A claim counts on it" in text_of(answer)
+
+
+def test_a_taken_switch_port_is_refused_beside_its_field(as_admin, server):
+    link = server.interfaces.get().link
+    other = make.server("gpu-2", cabled=False)
+    data = {"interface": other.interfaces.get().pk, "fabric": link.fabric_id}
+    answer = as_admin.post(
+        "/servers/gpu-2/cable/", {**data, "switch": link.switch, "port": link.port}
+    )
+    assert answer.status_code == 422
+    assert "has the cable of gpu-1 nic1" in text_of(answer)
+
+
+def test_the_provisioning_address_is_set_on_the_page(as_admin, server):
+    answer = as_admin.post("/servers/gpu-1/provisioning/", {"address": "10.10.0.77"})
+    assert answer.status_code == 422
+    assert "with its prefix" in text_of(answer) and 'value="10.10.0.77"' in text_of(answer)
+    as_admin.post("/servers/gpu-1/provisioning/", {"address": "10.10.0.77/22"})
+    assert "10.10.0.77/22" in text_of(as_admin.get("/servers/gpu-1/"))
