@@ -4,71 +4,69 @@ from __future__ import annotations
 
 from typing import Any
 
-Json = dict[str, Any]
 
-
-def details(name: str, boot_mac: str, inventory: Json) -> Json:
-    """Return status.hardware from Ironic's inventory; what it does not tell is left out."""
-    vendor = inventory.get("system_vendor") or {}
-    found: Json = {
+def details(name: str, boot_mac: str, inventory: dict[str, Any]) -> dict[str, Any]:
+    """Return status.hardware from the ramdisk's inventory; what it does not tell is left out."""
+    processors = inventory.get("processors") or []
+    found: dict[str, Any] = {
         "hostname": str(inventory.get("hostname") or name),
-        "nics": [_nic(nic, boot_mac) for nic in inventory.get("interfaces") or []],
-        "storage": [_disk(disk) for disk in inventory.get("disks") or []],
+        "nics": [_nic(nic, boot_mac) for nic in inventory.get("nics") or []],
+        "storage": [_drive(drive) for drive in inventory.get("drives") or []],
         "systemVendor": _kept(
-            manufacturer=vendor.get("manufacturer"),
-            productName=vendor.get("product_name"),
-            serialNumber=vendor.get("serial_number"),
+            manufacturer=inventory.get("vendor"),
+            productName=inventory.get("model"),
+            serialNumber=inventory.get("serial"),
         ),
     }
-    if firmware := vendor.get("firmware"):
-        found["firmware"] = {
-            "bios": _kept(vendor=firmware.get("vendor"), version=firmware.get("version"))
-        }
-    if memory := (inventory.get("memory") or {}).get("physical_mb"):
-        found["ramMebibytes"] = int(memory)
-    if cpu := inventory.get("cpu"):
+    if memory := inventory.get("memory_gib"):
+        found["ramMebibytes"] = int(float(memory) * 1024)
+    if processors:
+        threads = sum(int(one.get("threads") or one.get("cores") or 0) for one in processors)
         found["cpu"] = _kept(
-            arch=cpu.get("architecture"),
-            model=cpu.get("model_name"),
-            count=cpu.get("count"),
-            flags=cpu.get("flags"),
-            clockMegahertz=float(cpu.get("frequency") or 0) or None,
+            arch=str(inventory.get("arch") or "x86_64"),
+            model=processors[0].get("model"),
+            count=threads,
         )
+    if bios := inventory.get("bios_version"):
+        found["firmware"] = {"bios": _kept(vendor=inventory.get("vendor"), version=bios)}
     return found
 
 
-def _nic(nic: Json, boot_mac: str) -> Json:
-    mac, speed, lldp = (
-        str(nic.get("mac_address") or "").lower(),
-        nic.get("speed_mbps"),
-        nic.get("lldp"),
-    )
-    seen = _kept(name=nic.get("name"), mac=mac, ip=_address(nic.get("ipv4_address")))
+def _nic(nic: dict[str, Any], boot_mac: str) -> dict[str, Any]:
+    mac = str(nic.get("mac") or "").lower()
+    speed = nic.get("speed_mbps")
+    address = str(nic.get("ip") or "").partition("/")[0]
+    seen = _kept(name=nic.get("name"), mac=mac, ip=address)
     seen["pxe"] = mac == boot_mac
     if speed:
         seen["speedGbps"] = int(speed) // 1000
+    lldp = nic.get("lldp") or {}
     if lldp:
-        seen["lldp"] = _kept(switchSystemName=lldp.get("system_name"), portID=lldp.get("port_id"))
+        seen["lldp"] = _kept(
+            switchSystemName=lldp.get("switch"),
+            switchID=lldp.get("switch_id"),
+            portID=lldp.get("port"),
+        )
     return seen
 
 
-def _address(value: Any) -> str:
-    return str(value or "").partition("/")[0]
-
-
-def _disk(disk: Json) -> Json:
+def _drive(drive: dict[str, Any]) -> dict[str, Any]:
+    name = str(drive.get("name") or "")
+    protocol, media = str(drive.get("protocol") or ""), str(drive.get("media") or "")
     seen = _kept(
-        name=disk.get("name"),
-        model=disk.get("model"),
-        serialNumber=disk.get("serial"),
-        sizeBytes=disk.get("size"),
-        wwn=disk.get("wwn"),
+        name=name if name.startswith("/dev/") else f"/dev/{name}",
+        model=drive.get("model"),
+        serialNumber=drive.get("serial"),
+        wwn=drive.get("wwn"),
     )
-    seen["rotational"] = bool(disk.get("rotational"))
-    nvme = str(disk.get("protocol") or "").lower() == "nvme"
-    seen["type"] = "NVME" if nvme else "HDD" if seen["rotational"] else "SSD"
+    seen["type"] = (
+        "NVME" if protocol.lower() == "nvme" else "HDD" if media.upper() == "HDD" else "SSD"
+    )
+    seen["rotational"] = seen["type"] == "HDD"
+    if size := drive.get("capacity_bytes"):
+        seen["sizeBytes"] = int(size)
     return seen
 
 
-def _kept(**fields: Any) -> Json:
+def _kept(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "")}
