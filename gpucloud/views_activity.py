@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
@@ -34,18 +35,8 @@ def _filters(staff: bool) -> list[Filter]:
     return [Filter("kind", "Kind", [(kind, kind.replace("_", " ").capitalize()) for kind in kinds])]
 
 
-@login_required
-@require_GET
-def activity(request: HttpRequest) -> HttpResponse:
-    """Events newest first, as far as the person may see; `?object=<uid>` keeps one object's."""
-    assert isinstance(request.user, User)
-    staff = sees_platform(request.user)
-    rows = visible(request.user, Event.objects.select_related("tenant"))
-    subject, uid = None, _uid(request.GET.get("object", ""))
-    if uid is not None:
-        subject = links.find(request.user, uid)
-        rows = rows.filter(object_uid=uid)
-    listing: Listing[Event] = Listing(
+def _listing(request: HttpRequest, rows: QuerySet[Event], staff: bool) -> Listing[Event]:
+    return Listing(
         request.GET,
         rows,
         name="events",
@@ -54,9 +45,22 @@ def activity(request: HttpRequest) -> HttpResponse:
         default_sort="-at",
         filters=_filters(staff),
     )
+
+
+@login_required
+@require_GET
+def activity(request: HttpRequest) -> HttpResponse:
+    """Events newest first, as far as the person may see; `?object=<uid>` keeps one object's."""
+    assert isinstance(request.user, User)
+    staff = sees_platform(request.user)
+    rows = visible(request.user, Event.objects.select_related("tenant"))
+    uid = _uid(request.GET.get("object", ""))
+    if uid is not None:
+        rows = rows.filter(object_uid=uid)
+    listing = _listing(request, rows, staff)
     context = {
         "listing": listing,
-        "subject": subject,
+        "subject": links.find(request.user, uid) if uid else None,
         "object_uid": uid,
         "linked": _linked(request.user, listing),
         "processes": processes() if staff else [],

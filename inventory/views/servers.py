@@ -73,12 +73,7 @@ FILTERS: Final = [
 ]
 
 
-@login_required
-@require_GET
-def index(request: HttpRequest) -> HttpResponse:
-    """Every server: search, filters and pages come from the URL. Tenants have no such page."""
-    if not sees_platform(request.user):
-        raise Http404
+def _listing(request: HttpRequest) -> Listing[Server]:
     rows = showing.fleet(request.user)
     if "retired" not in request.GET.getlist("state"):
         rows = rows.exclude(state=Server.State.RETIRED)
@@ -95,8 +90,17 @@ def index(request: HttpRequest) -> HttpResponse:
         # A server has several ports, and is one row whatever number of them a word hits.
         listing.matching = listing.matching.distinct()
     listing.page.object_list = showing.summarise(listing.page.object_list)
+    return listing
+
+
+@login_required
+@require_GET
+def index(request: HttpRequest) -> HttpResponse:
+    """Every server: search, filters and pages come from the URL. Tenants have no such page."""
+    if not sees_platform(request.user):
+        raise Http404
     context = {
-        "listing": listing,
+        "listing": _listing(request),
         "figures": showing.capacity(request.user),
         "may_register": may(request.user, "create", Server),
     }

@@ -63,7 +63,7 @@ def lanes(fabric: Fabric, reader: Reader) -> dict[str, Any]:
 def fabric_panel(fabric: Fabric, reader: Reader) -> dict[str, Any]:
     """What the page shows of one fabric; ports are for people of the platform."""
     rows = ports(fabric) if reader.staff else []
-    read = [row.link.seen_at for row in rows if row.link.seen_at]
+    read = [row.at for row in rows if row.at]
     return {
         **lanes(fabric, reader),
         "staff": reader.staff,
@@ -148,7 +148,8 @@ def _box(seat: Seat, reader: Reader, state: str, note: str) -> ui.Endpoint:
     words = summary.words[0] if reader.staff else (claim.get_state_display() if claim else "")
     # A switch port is nothing that a tenant sees.
     note = note if reader.staff or state != "drift" else "not as wanted"
-    if reader.staff and not note:
+    # What runs switches the power itself; an older reading beside it would only mislead.
+    if reader.staff and not note and state in ("", "failed"):
         note = _flag_or_power(server)
     text = ", ".join(
         filter(None, (words if words.isupper() else words[:1].lower() + words[1:], note))

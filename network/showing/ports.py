@@ -38,6 +38,11 @@ class PortRow:
         return self.link.interface.server or self.link.interface.shared_endpoint
 
     @property
+    def at(self) -> Any:
+        """When it was read: the port, or the attachment that is carried tagged on it."""
+        return self.link.seen_at or next((row.observed_at for row in self.wanted), None)
+
+    @property
     def result(self) -> tuple[str, str]:
         words = {"good": "Same", "warn": "Drift", "busy": "Moving"}
         return words.get(self.verdict[1], "–"), self.verdict[1]
