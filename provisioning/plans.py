@@ -54,6 +54,12 @@ class OperationPlan:
             wanted += [f"fabric:{fabric.uid}" for fabric in moves.fabrics_of(ports)]
         return wanted
 
+    def lock(self, owner: Operation) -> None:
+        if owner.claim is not None:
+            NodeClaim.objects.select_for_update(no_key=True).filter(pk=owner.claim.pk).first()
+        elif owner.server is not None:
+            Server.objects.select_for_update(no_key=True).filter(pk=owner.server.pk).first()
+
     def run(self, owner: Operation, step: Step) -> Progress:
         return STEPS[step.name](owner, step)
 

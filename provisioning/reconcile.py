@@ -83,8 +83,10 @@ def wake_waiting() -> None:
     """
     waiting = Operation.objects.filter(state="active", kind="claim", server=None)
     uids = list(waiting.order_by("pk").values_list("uid", flat=True))
-    Step.objects.filter(kind="operation", owner_uid__in=uids, current=True).update(
-        next_try_at=Now(), nudged=None
-    )
+    steps = Step.objects.filter(kind="operation", owner_uid__in=uids, current=True)
+    with transaction.atomic():
+        # In one order: two that wake the same crowd would else wait for each other.
+        rows = list(steps.order_by("pk").select_for_update(no_key=True).values_list("pk"))
+        steps.filter(pk__in=[pk for (pk,) in rows]).update(next_try_at=Now(), nudged=None)
     for uid in uids[:50]:
         nudge("operation", uid)

@@ -46,6 +46,9 @@ class ClusterPlan:
             wanted.append(f"fabric:{owner.segment.fabric.uid}")
         return wanted
 
+    def lock(self, owner: TenantCluster) -> None:
+        TenantCluster.objects.select_for_update(no_key=True).filter(pk=owner.pk).first()
+
     def run(self, owner: TenantCluster, step: Step) -> Progress:
         if step.name == "network":
             return _network(owner, step)

@@ -89,6 +89,7 @@ def _set(step: Step, held: leases.Held, **fields: Any) -> None:
 
 def _start(plan: Plan, owner: Any, step: Step, held: leases.Held, now: datetime) -> None:
     with transaction.atomic():
+        plan.lock(owner)
         first = step.state == Step.State.TODO
         # look_now() clears `nudged`: that is how a wake-up during the run is not lost.
         fields: dict[str, Any] = {
@@ -147,6 +148,7 @@ def _record(plan: Plan, owner: Any, step: Step, held: leases.Held, progress: Pro
     }
     code = str(progress.evidence.get("code", ""))
     with transaction.atomic():
+        plan.lock(owner)
         if not progress.done:
             wait = timedelta(seconds=max(0.05, progress.wait))
             woken = _woken(step)
@@ -198,6 +200,7 @@ def _record_error(
     wait = error.wait if error.wait is not None else BACKOFF[min(step.failures, len(BACKOFF) - 1)]
     jitter = 1 + random.random() / 5
     with transaction.atomic():
+        plan.lock(owner)
         _set(
             step,
             held,
@@ -216,6 +219,7 @@ def _record_error(
 
 def _fail(plan: Plan, owner: Any, step: Step, held: leases.Held, error: DriverError) -> bool:
     with transaction.atomic():
+        plan.lock(owner)
         _set(
             step,
             held,
@@ -238,6 +242,7 @@ def _past_deadline(plan: Plan, owner: Any, step: Step, held: leases.Held, now: d
     rule = deadline_of(step.kind, step.name)
     if rule.then == "alarm":
         with transaction.atomic():
+            plan.lock(owner)
             _set(step, held, alarmed=True)
             plan.on_alarm(owner, step)
         return True

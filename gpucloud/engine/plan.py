@@ -31,6 +31,12 @@ class Plan(Protocol):
 
     def leases(self, owner: Any, step: Step) -> list[str]: ...
 
+    def lock(self, owner: Any) -> None:
+        """Lock the owner's own row: first in every transaction that changes its steps.
+
+        Services lock it first too; in any other order the two wait for each other.
+        """
+
     def run(self, owner: Any, step: Step) -> Progress: ...
 
     def on_started(self, owner: Any, step: Step) -> None: ...

@@ -92,7 +92,9 @@ def request(
     try:
         with transaction.atomic():
             Tenant.objects.filter(pk=tenant.pk).update(rev=F("rev") + 1)
+            tenant.refresh_from_db(fields=["quota"])
             check_quota(tenant, node_type)
+            _keep_cluster(cluster)
             claim = NodeClaim.objects.create(
                 tenant=tenant,
                 name=name or claim_name(cluster.name if cluster else node_type.name),
@@ -111,6 +113,15 @@ def request(
     except IntegrityError as error:
         raise Invalid({"name": [f"Tenant {tenant} has a claim called {name} already."]}) from error
     return claim
+
+
+def _keep_cluster(cluster: TenantCluster | None) -> None:
+    """Lock the cluster's row as one that stays: a deletion begins before this claim or sees it."""
+    if cluster is None:
+        return
+    rows = TenantCluster.objects.filter(pk=cluster.pk).exclude(state__in=("deleting", "gone"))
+    if not rows.update(rev=F("rev") + 1):
+        raise Invalid({"cluster": [f"Cluster {cluster} is being deleted."]})
 
 
 def _begin(claim: NodeClaim, kind: str, actor: str, server: Server | None = None) -> Operation:
@@ -164,7 +175,8 @@ def let_go(claim: NodeClaim, actor: str, message: str) -> None:
     vault.drop("claim", claim.uid)
     from provisioning.reconcile import wake_waiting
 
-    wake_waiting()
+    # After commit: other owners' steps are not waited for while rows of this claim are locked.
+    transaction.on_commit(wake_waiting)
     if claim.cluster_id:
         steps.look_now("cluster", claim.cluster.uid)  # type: ignore[union-attr]
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from gpucloud import history
 from gpucloud.drivers import DriverError, Progress
 from gpucloud.models import Step
+from gpucloud.problems import NotAllowed, Stale
 from inventory.lifecycle import SERVER
 from inventory.models import Server
 from inventory.services.bmcs import driver_of as bmc_driver_of
@@ -134,12 +135,9 @@ def _bind(operation: Operation, claim: NodeClaim, uid: str, selection: Selection
         with transaction.atomic():
             # One UPDATE takes the server: still on offer, clean, in service, of the tenancy that
             # was read.
-            taken = (
-                Server.objects.usable()
-                .filter(pk=server.pk, tenancy=server.tenancy)
-                .exclude(Q(operations__state="active"))
-            )
-            if not Server.objects.filter(pk__in=taken.values("pk"), state="available").update(
+            # All on the row itself: what another table or a subquery says may be older.
+            free = Server.objects.usable().filter(pk=server.pk, tenancy=server.tenancy)
+            if not free.update(
                 state=Server.State.HELD,
                 tenancy=F("tenancy") + 1,
                 state_since=timezone.now(),
@@ -158,6 +156,7 @@ def _bind(operation: Operation, claim: NodeClaim, uid: str, selection: Selection
                 selection=selection.as_json(),
                 guard=Q(server__isnull=True, release_wanted=False),
             )
+            # Refused by its index when another operation is active on the server.
             if not Operation.objects.filter(pk=operation.pk, state="active", server=None).update(
                 server=server, rev=F("rev") + 1
             ):
@@ -165,7 +164,7 @@ def _bind(operation: Operation, claim: NodeClaim, uid: str, selection: Selection
             history.record(
                 server, "hold", "engine", f"{server} is held by {claim}.", tenant=claim.tenant
             )
-    except IntegrityError:
+    except (IntegrityError, Stale, NotAllowed):
         return False
     operation.refresh_from_db()
     return True

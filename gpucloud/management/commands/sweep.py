@@ -49,7 +49,7 @@ def _named(path: str) -> Any:
 
 
 def _round(jobs: list[Any]) -> bool:
-    """One second's work; False when another one leads. A fault in one job keeps no other from running."""
+    """One second's work; False when another one leads. A fault in one job stays its own."""
     close_old_connections()
     try:
         if not leases.lead("sweep"):
