@@ -55,14 +55,16 @@ def claim_on(cloud, server):
     return next((one for one in found if one["state"] != "gone"), None)
 
 
-def stopped(cloud, server):
-    """The operation of the server's claim that has failed, with its failed step."""
+def stopped(cloud, server, kind):
+    """The operation of this kind of the server's claim that has failed, with its failed step."""
 
     def look():
         claim = claim_on(cloud, server)
         if claim is None:
             return None
-        for operation in cloud.listed(f"/operations/?claim={claim['uid']}&state=failed"):
+        for operation in cloud.listed(
+            f"/operations/?claim={claim['uid']}&state=failed&operation={kind}"
+        ):
             for step in cloud.get(f"/operations/{operation['uid']}/")["steps"]:
                 if step["state"] == "failed":
                     return claim, operation, step
@@ -71,10 +73,10 @@ def stopped(cloud, server):
     return cloud.until(f"a step of {server} stops", look, 240)
 
 
-def recover(cloud, broken):
+def recover(cloud, broken, kind):
     """Mend the lab and retry every claim."""
     for name in broken:
-        claim, _, _ = stopped(cloud, name)
+        claim, _, _ = stopped(cloud, name, kind)
         cloud.faults(name)
         status, answer = cloud.call(
             "POST", f"/node-claims/{claim['tenant']}/{claim['name']}/retry/", {}
@@ -82,9 +84,9 @@ def recover(cloud, broken):
         assert status == 202, answer
 
 
-def assert_stopped_where_broken(cloud, broken):
+def assert_stopped_where_broken(cloud, broken, kind):
     for name, (faults, step_name, code) in broken.items():
-        claim, _, step = stopped(cloud, name)
+        claim, _, step = stopped(cloud, name, kind)
         seen = (name, step["name"], step["code"])
         assert seen == (name, step_name, code), (faults, step["sentence"])
         assert claim["server"] == name, "a failed claim still holds its server"
@@ -94,8 +96,8 @@ def assert_stopped_where_broken(cloud, broken):
 def test_a_broken_link_stops_the_job_at_its_own_step_and_a_retry_goes_on(cloud):
     break_links(cloud, INSTALLING)
     cloud.create("default", "chain", POOLS, segment="rack")
-    assert_stopped_where_broken(cloud, INSTALLING)
-    recover(cloud, INSTALLING)
+    assert_stopped_where_broken(cloud, INSTALLING, "claim")
+    recover(cloud, INSTALLING, "claim")
     cloud.ready("default", "chain", 4, 240)
     assert [one["actor"] for one in cloud.acts(verb="violation")] == []
     cloud.gone("default", "chain")
@@ -105,17 +107,17 @@ def test_a_broken_link_stops_the_job_at_its_own_step_and_a_retry_goes_on(cloud):
 def test_a_system_without_network_or_token_never_joins_and_is_released(cloud):
     break_links(cloud, BOOTING)
     cloud.create("default", "chain", POOLS, segment="rack")
-    assert_stopped_where_broken(cloud, BOOTING)
+    assert_stopped_where_broken(cloud, BOOTING, "claim")
     for name in BOOTING:
         cloud.faults(name)
     break_links(cloud, WIPING)
     status, _ = cloud.call("DELETE", "/clusters/default/chain/")
     assert status == 202
-    assert_stopped_where_broken(cloud, WIPING)
+    assert_stopped_where_broken(cloud, WIPING, "release")
     cloud.until("the fourth comes home", lambda: cloud.servers_available("bare-metal-4"), 120)
     for name in WIPING:
         assert cloud.get(f"/servers/{name}/")["state"] == "failed"
-    recover(cloud, WIPING)
+    recover(cloud, WIPING, "release")
     cloud.until("the rack available", lambda: cloud.servers_available(*SEEDS), 240)
     cloud.until(
         "the cluster gone", lambda: cloud.call("GET", "/clusters/default/chain/")[0] == 404, 60

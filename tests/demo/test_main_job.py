@@ -124,8 +124,8 @@ def test_two_tenants_at_once_and_a_third_that_waits_for_a_server(cloud):
     cloud.gone("default", "one")
     third = cloud.ready("tenant2", "three", 1)[0]
     assert third["server"] == "bare-metal-2"
-    wiped = cloud.acts(object="bare-metal-2", verb="disk")
-    assert wiped, "it was wiped in between"
+    disk = [one["after"] for one in cloud.acts(object="bare-metal-2/nvme0n1", verb="disk")]
+    assert "wiped" in disk[1:-1], "it was wiped between the two tenants"
 
     cloud.gone("tenant1", "two")
     cloud.gone("tenant2", "three")
