@@ -70,13 +70,13 @@ def show(
 @login_required
 @require_POST
 def read(request: HttpRequest, fabric: str, name: str) -> HttpResponse:
-    """Ask the fabric who is in the segment now. It changes nothing there, so nothing is asked back."""
+    """Ask the fabric who is in the segment now. It changes nothing, so nothing is asked back."""
     segment = one(request, fabric, name)
     assert isinstance(request.user, User)
     try:
         require(request.user, "observe", segment)
         with call_budget(SECONDS):
-            seen = segments.membership(segment)
+            seen = segments.membership(segment, request.user.username)
     except Denied as denied:
         raise PermissionDenied(denied.message) from denied
     except DriverError as error:

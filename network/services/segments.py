@@ -231,8 +231,11 @@ def remove(segment: Segment, actor: str) -> Progress:
     return progress
 
 
-def membership(segment: Segment) -> Membership:
-    """Read who is in the segment now and keep it beside what is wanted."""
+def membership(segment: Segment, actor: str = "") -> Membership:
+    """Read who is in the segment now and keep it beside what is wanted.
+
+    Given the person who asked, a wanted segment that is found on the fabric counts as applied.
+    """
     driver = driver_of(segment.fabric)
     seen = driver.observe(spec_of(segment))
     _note_ports(segment, driver, seen.ports)
@@ -254,6 +257,8 @@ def membership(segment: Segment) -> Membership:
         rev=F("rev") + 1,
     )
     segment.refresh_from_db()
+    if actor and seen.exists and segment.state == Segment.State.WANTED:
+        SEGMENT.move(segment, "applied", actor, f"{segment} was read on the fabric.")
     publish(segment)
     return seen
 

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from network.drivers.fake import FakeFabric
 from network.models import Address, Link, Segment
+from network.services import segments
 from tests import make
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +62,16 @@ def test_reading_the_switch_keeps_what_was_read(client, admin, claim):
     segment.refresh_from_db()
     assert segment.seen_at is not None
     assert Link.objects.get(interface__server=claim.server).seen_at is not None
+
+
+def test_a_wanted_segment_that_is_found_on_the_fabric_counts_as_applied(client, admin, claim):
+    segment = claim.cluster.segment
+    segments.ensure(segment, "engine")
+    Segment.objects.filter(pk=segment.pk).update(state="wanted")
+    client.force_login(admin)
+    client.post(f"{URL}read/")
+    segment.refresh_from_db()
+    assert segment.state == "applied"
 
 
 def test_a_switch_that_does_not_answer_is_told_in_place(client, admin, claim, monkeypatch):
