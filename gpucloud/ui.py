@@ -78,6 +78,8 @@ class Proof:
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    # Names are ids (ports, serials) and stand in mono; questions are not.
+    ids: bool = True
 
 
 @dataclass(frozen=True)

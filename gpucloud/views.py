@@ -24,7 +24,9 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         found, part = platform(request.user), "dashboard/_platform.html"
     else:
         found, part = tenancy(request.user), "dashboard/_tenant.html"
-    return page(request, "dashboard.html", {**found, "part": part}, {"overview": part})
+    # The page reads itself again; its socket only tells whether the console still answers.
+    found |= {"part": part, "live": ["list:claim-row"]}
+    return page(request, "dashboard.html", found, {"overview": part})
 
 
 @login_required

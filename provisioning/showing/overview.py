@@ -29,6 +29,8 @@ IN_FLIGHT: Final = ("pending", "provisioning", "releasing")
 FLIGHTS_SHOWN: Final = 12
 EVENTS_SHOWN: Final = 10
 ATTENTION_SHOWN: Final = 8
+# What only the platform has a page of.
+PLATFORM_KINDS: Final = ("server", "wipe", "bmc", "provider", "fabric")
 WEEK: Final = timedelta(days=7)
 
 
@@ -126,12 +128,13 @@ def _middle(times: list[timedelta], what: str) -> tuple[str, str, str]:
 
 def moments(user: User) -> list[ui.Moment]:
     """The newest events that the person may see; a driver's words stay with the platform."""
-    rows = visible(user, Event.objects.all()).order_by("-id")[:EVENTS_SHOWN]
+    hidden = ("operation",) if user.sees_all else ("operation", *PLATFORM_KINDS)
+    rows = visible(user, Event.objects.exclude(kind__in=hidden)).order_by("-id")[:EVENTS_SHOWN]
     found = []
     for event in rows:
         staff = user.sees_all or not event.code
         words = event.message if staff else reason(event.code).sentence
-        tone: ui.Tone = "bad" if event.verb == "fail" else "neutral"
+        tone: ui.Tone = "neutral" if not event.code else "warn" if event.verb == "alarm" else "bad"
         found.append(
             ui.Moment(words, event.code, event.at, tone, event.actor, f"/o/{event.object_uid}/")
         )

@@ -92,10 +92,10 @@ def facts(claim: NodeClaim, staff: bool) -> list[ui.Fact]:
         found.append(fact("Image", claim.image, href=claim.image.get_absolute_url()))
     if staff and server is not None and server.provisioning_address:
         note = "by DHCP, only while in the provisioning segment"
-        found.append(fact("Provisioning address", server.provisioning_address, note, copy=True))
+        found.append(fact("Provisioning", server.provisioning_address, note, copy=True))
     if claim.tenant_address:
         segment = cluster.segment if cluster else None
-        note = f"in {segment}, in the network data only, from Boot on"
+        note = f"in {segment}, in the network data only, from Boot on" if segment else ""
         found.append(fact("Tenant address", claim.tenant_address, note, copy=True))
     if claim.labels:
         labels = " ".join(f"{key}={value}" for key, value in sorted(claim.labels.items()))

@@ -37,7 +37,8 @@ class Vlans:
         theirs = "tenant" in roles and vlan == self.tenant
         fits = theirs or (row is not None and row.role != "tenant" and row.role in roles)
         tone: ui.Tone = "good" if fits and not tagged else "bad"
-        return (f"VLAN {vlan}{name}{tagged}" if vlan else "No VLAN"), tone
+        told = f"VLAN {vlan}" if named else str(vlan)
+        return (f"{told}{name}{tagged}" if vlan else "No VLAN"), tone
 
     def wanted(self, *roles: str) -> str:
         """Where a port is to go next, in order: "→ 4000 → 100"."""
@@ -167,7 +168,7 @@ def network(claim: NodeClaim, steps: Iterable[Step], vlans: Vlans) -> ui.Proof |
         )
         for name in ports
     ]
-    heads = ("Port and NIC role", "Before", "Quarantine", "After")
+    heads = ("Port and NIC role", "VLAN before", "Quarantine", "After")
     return ui.Proof(f"Switch ports of {claim}", heads, rows)
 
 
@@ -191,9 +192,8 @@ def for_tenant(claim: NodeClaim, steps: Iterable[Step]) -> ui.Proof:
     told = verify.evidence.get("isolation") if verify is not None else None
     answer: Words = (str(told).capitalize(), "neutral") if told else ("Not yet", "neutral")
     rows.append(("Does anyone else reach it?", "No", answer, ""))
-    return ui.Proof(
-        "What is proved about this claim", ("Question", "Wanted", "Found", "Record"), rows
-    )
+    heads = ("Question", "Wanted", "Found", "Record")
+    return ui.Proof("What is proved about this claim", heads, rows, ids=False)
 
 
 def _answer(told: Any, good: bool) -> Words:

@@ -119,6 +119,15 @@ def _span(step: Step, known: dict[str, Usual]) -> Span:
     return Span(step_name(step), tries, one.p50 if one else None, one.p90 if one else None)
 
 
+def _slow(steps: Sequence[Step], known: dict[str, Usual], now: datetime) -> str:
+    """The step that has run for longer than nine of ten before it did."""
+    for step in steps:
+        running = step.started and step.state in ("running", "waiting") and step.name in known
+        if running and step.started and now - step.started > known[step.name].p90:
+            return step_name(step)
+    return ""
+
+
 def _heading(
     claim: NodeClaim,
     operation: Operation,
@@ -132,7 +141,8 @@ def _heading(
     whole = sum((one.p50 for one in known.values()), timedelta())
     all_known = bool(known) and all(step.name in known for step in steps)
     usually = f"usually {goal} after {durations.words(whole)}" if all_known else ""
-    none = f"No finished run of {claim.node_type} yet, so nothing is usual yet"
+    what = TITLES[operation.kind].lower()
+    none = f"No {what} of {claim.node_type} has finished yet, so nothing is usual yet"
     if begun is None:
         return "Not begun yet", usually.capitalize() or none
     if operation.state != "active":
@@ -141,6 +151,8 @@ def _heading(
         return f"{verb} after {took}", usually.capitalize() or none
     if gantt is None or gantt.expected is None:
         return f"Running for {durations.words(now - begun)}", usually.capitalize() or none
+    if slow := _slow(steps, known, now):
+        return f"{slow} takes longer than usual", f"Running for {durations.words(now - begun)}"
     late = spread(steps, known, now)
     notes = [f"in {durations.words(gantt.expected - now)}"]
     if late is not None:

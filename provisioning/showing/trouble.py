@@ -40,7 +40,11 @@ def _stopped(claim: NodeClaim, summary: Summary, staff: bool) -> ui.Notice:
         facts.append(("Means", known.sentence))
     facts.append(("Effect", _effect(claim, summary, staff)))
     hint = step.hint if step and step.hint and staff else ""
-    facts.append(("Next", hint or known.next))
+    # What is mended under the tenant's objects is not the tenant's to do.
+    theirs = not staff and known.action in AT_SERVER
+    facts.append(
+        ("Next", f"{hint or known.next}{f' This is for a {known.who}.' if theirs else ''}")
+    )
     return ui.Notice(f"{what} stopped{where}", "", "bad", "warn", code, facts)
 
 
@@ -58,7 +62,8 @@ def _effect(claim: NodeClaim, summary: Summary, staff: bool) -> str:
         parts.append(f"Its power is {server.power_now}{at}.")
     if claim.cluster is not None and claim.state == "failed":
         ready = claim.cluster.claims.filter(state="ready").count()
-        parts.append(f"Cluster {claim.cluster} has {ready} ready nodes, which are not affected.")
+        others = f"The {ready} ready nodes of cluster {claim.cluster} are not affected."
+        parts.append(others if ready else f"Cluster {claim.cluster} has no ready node yet.")
     return " ".join(parts)
 
 

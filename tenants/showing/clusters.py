@@ -141,7 +141,7 @@ def context(cluster: TenantCluster, view: ViewClass) -> dict[str, Any]:
         "endpoints": endpoints(cluster, summary),
         "pools": [_pool(pool, summary) for pool in cluster.pools.all()],
         "moments": moments(cluster, staff),
-        "conditions": [_condition(one) for one in cluster.conditions],
+        "conditions": [_condition(one) for one in cluster.conditions if not cluster.deleting],
         "follow": f"{cluster.state}",
     }
 
@@ -210,7 +210,8 @@ def network(
     segment = cluster.segment
     if segment is None:
         words = "Undone" if cluster.state == "gone" else "Not yet"
-        return [((words, "neutral"), "A segment of the tenant's own", "made in the network step")]
+        when = "" if cluster.state == "gone" else "made in the network step"
+        return [((words, "neutral"), "A segment of the tenant's own", when)]
     read = f"read {timezone.localtime(segment.seen_at):%H:%M:%S}" if segment.seen_at else ""
     on = segment.state == "applied"
     verdict = ("In place", "good") if on else (segment.get_state_display(), "busy")
@@ -219,7 +220,7 @@ def network(
     if staff:
         found += [_trunk(row) for row in _trunks(segment.pk)]
     done = any(s.name == "network" and s.state == "done" for s in summary.steps)
-    done = done or cluster.state in ("available", "connected", "ready", "changing")
+    done = done or cluster.ready_at is not None or cluster.state in ("available", *OPEN_STATES)
     name = attachment_name(segment.host_bridge, cluster.name)
     text = f"NetworkAttachmentDefinition {cluster.tenant.namespace}/{name}"
     found.append(((("In place", "good") if done else ("Not yet", "neutral")), text, ""))
@@ -241,6 +242,8 @@ def _trunk(row: Attachment) -> tuple[tuple[str, str], str, str]:
 def endpoints(cluster: TenantCluster, summary: Summary) -> list[dict[str, Any]]:
     """The two addresses of the API, and who reaches which."""
     segment = cluster.segment
+    if cluster.state == "gone":
+        return []
     up = cluster.state in OPEN_STATES
     nodes = f"Your {summary.ready} nodes" if summary.ready else "Nodes of this cluster"
     return [

@@ -136,6 +136,19 @@ def test_usual_times_come_from_done_steps_of_the_same_node_type(client, support)
     assert "Expected ready at" in html
 
 
+def test_a_step_that_takes_longer_than_usual_is_named(client, support):
+    before = make.operation(make.claim(state="ready"), state="done")
+    for name in make.CLAIM_STEPS:
+        ran(before, name, 10, state="done", current=False)
+    operation = make.operation(make.claim("one-slow", "provisioning"), at="boot")
+    long_ago = timezone.now() - timedelta(minutes=5)
+    Step.objects.filter(owner_uid=operation.uid, current=True).update(
+        state="waiting", started=long_ago
+    )
+    html = get(client, support, "/claims/default/one-slow/")
+    assert "Boot takes longer than usual" in html and "once 10 s" in html
+
+
 def test_a_failed_step_stands_open_with_reason_cause_effect_and_next(client, operator):
     claim = failed_claim()
     html = get(client, operator, claim.get_absolute_url())
