@@ -5,6 +5,7 @@ which leases it needs, what each step does, and what its ends mean for claim and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from django.db.models import F
@@ -19,6 +20,8 @@ from network.services import moves
 from provisioning.lifecycle import CLAIM, OPERATION
 from provisioning.models import NodeClaim, Operation
 from provisioning.services.claims import let_go
+from provisioning.services.providers import driver_of
+from provisioning.spec import node_spec
 from provisioning.steps import STEPS
 from provisioning.steps.cleaning import open_gate
 
@@ -161,6 +164,15 @@ class OperationPlan:
                     problem=error.message,
                 )
         self._tell(owner)
+
+    def halt(self, owner: Operation, step: Step) -> None:
+        """An installer that nobody waits for must not finish: it would boot the tenant's system in
+        the provisioning segment.
+        """
+        if owner.claim is None or step.name not in ("setup", "install"):
+            return
+        spec = replace(node_spec(owner, step), verb="release")
+        driver_of(owner.claim.node_type.provider).remove(spec, "stopped")
 
     def on_alarm(self, owner: Operation, step: Step) -> None:
         from gpucloud import history

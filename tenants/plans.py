@@ -101,6 +101,9 @@ class ClusterPlan:
             problem=error.message,
         )
 
+    def halt(self, owner: TenantCluster, step: Step) -> None:
+        """A control plane that comes up late does no harm; deletion takes it away."""
+
     def on_alarm(self, owner: TenantCluster, step: Step) -> None:
         from gpucloud import history
 

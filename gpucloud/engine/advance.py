@@ -250,4 +250,18 @@ def _past_deadline(plan: Plan, owner: Any, step: Step, held: leases.Held, now: d
     code = step.code or rule.code
     took = int((now - (step.started or now)).total_seconds())
     message = f"{step.name.capitalize()} did not end within its deadline ({took} s so far).{last}"
+    _halt(plan, owner, step)
     return _fail(plan, owner, step, held, DriverError(message, code=code, permanent=True))
+
+
+def _halt(plan: Plan, owner: Any, step: Step) -> None:
+    """Let the plan call off what the outside may still be doing; when it cannot, the step fails all
+    the same.
+    """
+    try:
+        with call_budget(leases.BUDGET_SECONDS):
+            plan.halt(owner, step)
+    except DriverError as error:
+        log.warning("%s %s: %s was not called off: %s", step.kind, step.owner_uid, step.name, error)
+    except Exception:
+        log.exception("%s %s: %s was not called off", step.kind, step.owner_uid, step.name)

@@ -48,6 +48,12 @@ class Plan(Protocol):
 
     def on_failed(self, owner: Any, step: Step, error: DriverError) -> None: ...
 
+    def halt(self, owner: Any, step: Step) -> None:
+        """The step is about to fail by its deadline: call off what the outside may still be doing.
+
+        Called once, outside of a transaction, within a budget; it may raise what drivers raise.
+        """
+
     def on_alarm(self, owner: Any, step: Step) -> None:
         """The step is past a deadline whose `then` is alarm."""
 

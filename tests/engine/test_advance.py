@@ -29,6 +29,7 @@ class ScriptedPlan:
         self.ran = []
         self.told = []
         self.during = lambda step: None
+        self.halting = None
 
     def load(self, uid):
         return SimpleNamespace(uid=uid)
@@ -62,6 +63,11 @@ class ScriptedPlan:
 
     def on_failed(self, owner, step, error):
         self.told.append(("failed", error.code))
+
+    def halt(self, owner, step):
+        self.told.append(("halt", step.name))
+        if self.halting:
+            raise self.halting
 
     def on_alarm(self, owner, step):
         self.told.append(("alarm", step.name))
@@ -174,6 +180,18 @@ def test_a_step_past_its_deadline_fails_with_what_was_seen_last(plan):
     assert step("configure").state == "failed"
     assert "the control plane is not there" in step("configure").sentence
     assert plan.told[-1] == ("failed", "STEP_TIMEOUT")
+
+
+@pytest.mark.parametrize("trouble", [None, DriverError("no answer", code="KUBE_UNREACHABLE")])
+def test_what_the_outside_still_does_is_called_off_before_a_deadline_fails_the_step(plan, trouble):
+    plan.script["install"] = [Progress(False, "writing", wait=0.05)]
+    plan.halting = trouble
+    begin("install")
+    advance("operation", OWNER)
+    Step.objects.update(deadline=later(-1), next_try_at=Now())
+    advance("operation", OWNER)
+    assert plan.told[-2:] == [("halt", "install"), ("failed", "INSTALL_SILENT")]
+    assert step("install").state == "failed"
 
 
 def test_waiting_for_capacity_alarms_at_its_deadline_and_goes_on(plan):
