@@ -37,6 +37,8 @@ class Rule:
 RUNNERS = Rule(frozenset({"admin", "operator"}))
 ADMINS = Rule(frozenset({"admin"}))
 MEMBERS = Rule(frozenset({"admin", "operator"}), frozenset({"owner", "operator"}))
+# Trying a step again loses nothing: support may, for everybody.
+HELPERS = Rule(MEMBERS.platform | {"support"}, MEMBERS.tenant)
 
 RULES: dict[str, dict[str, Rule]] = {
     "server": {
@@ -56,11 +58,12 @@ RULES: dict[str, dict[str, Rule]] = {
         **dict.fromkeys(("create cluster", "create claim"), MEMBERS),
     },
     "cluster": {
-        **dict.fromkeys(("change", "delete", "retry"), MEMBERS),
+        **dict.fromkeys(("change", "delete"), MEMBERS),
+        "retry": HELPERS,
         # It makes its holder admin inside the tenant's cluster.
         "kubeconfig": Rule(frozenset({"admin"}), frozenset({"owner", "operator"})),
     },
-    "claim": dict.fromkeys(("release", "retry"), MEMBERS),
+    "claim": {"release": MEMBERS, "retry": HELPERS},
 }
 
 # Kinds that everybody with an account may read: what can be ordered, and how.

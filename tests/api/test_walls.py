@@ -110,7 +110,7 @@ WRITES = [
         acts(201, 400),
     ),
     ("delete", "clusters/default/one/", None, acts(202)),
-    ("post", "clusters/default/one/retry/", {}, acts(409)),
+    ("post", "clusters/default/one/retry/", {}, {**acts(409), "support": 409}),
     ("patch", "clusters/default/one/pools/gpu/", {"quantity": 2}, acts(200)),
     (
         "post",
@@ -126,7 +126,7 @@ WRITES = [
     ),
     ("delete", "node-claims/default/one-abcde/", None, acts(202)),
     ("post", "node-claims/default/one-abcde/release/", {}, acts(202)),
-    ("post", "node-claims/default/one-abcde/retry/", {}, acts(202)),
+    ("post", "node-claims/default/one-abcde/retry/", {}, {**acts(202), "support": 202}),
 ]
 LISTS = [
     "servers/",
