@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
-from gpucloud import views, views_activity, views_ui
+from gpucloud import gallery, views, views_activity, views_ui
 
 urlpatterns = [
     path("", views.dashboard, name="dashboard"),
@@ -15,7 +15,7 @@ urlpatterns = [
     path("sign-out/", auth_views.LogoutView.as_view(), name="logout"),
     path("find/", views_ui.find, name="find"),
     path("me/theme/", views_ui.theme, name="theme"),
-    path("ui/", views_ui.gallery, name="gallery"),
+    path("ui/", gallery.gallery, name="gallery"),
     path("livez", views.livez, name="livez"),
     path("readyz", views.readyz, name="readyz"),
     path("api/", include("gpucloud.api.urls")),
