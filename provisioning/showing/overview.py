@@ -108,9 +108,9 @@ def _figures(count: int) -> list[ui.Figure]:
     return [
         ui.Figure("GPUs claimed", held, f"of {gpus.count()}", "as of the last inspections"),
         ui.Figure("Claims in flight", count, "", "asked, installing or on their way home"),
-        ui.Figure("Time to node, 7 days", *_middle(times, "ready claims")),
+        ui.Figure("Time to node, 7 days", *_middle(times, "ready claim")),
         ui.Figure("Failed claims, 7 days", failed, f"of {asked}", "that still hold a server"),
-        ui.Figure("Control plane to Ready", *_middle(planes, "clusters in 7 days")),
+        ui.Figure("Control plane to Ready", *_middle(planes, "cluster")),
     ]
 
 
@@ -120,9 +120,9 @@ def _times(rows: Any) -> list[timedelta]:
 
 def _middle(times: list[timedelta], what: str) -> tuple[str, str, str]:
     if not times:
-        return "–", "", f"no {what} yet"
+        return "–", "", f"no {what} in 7 days"
     p90 = times[min(len(times) - 1, int(0.9 * len(times)))]
-    note = f"p90 {durations.words(p90)}, {len(times)} {what}"
+    note = f"p90 {durations.words(p90)}, {len(times)} {what}{'s' if len(times) > 1 else ''}"
     return durations.words(times[len(times) // 2]), "", note
 
 

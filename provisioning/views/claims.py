@@ -162,7 +162,24 @@ def release(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 
 def _ask(request: HttpRequest, claim: NodeClaim, refusal: Problem | None = None) -> HttpResponse:
     """The question before a release: what goes, what stays, what it costs."""
-    items = [{"name": str(claim), "note": f"one {claim.node_type}, {_state(claim)}"}]
+    found = {
+        "section": ("Claims", "/claims/"),
+        "parent": claim,
+        "heading": "Release claim",
+        "title": f"Release {claim}?",
+        "text": _consequence(claim),
+        "items": [{"name": str(claim), "note": f"one {claim.node_type}, {_state(claim)}"}],
+        "verb": "Release claim",
+        "keep": "Keep claim",
+        "action": f"{claim.get_absolute_url()}release/",
+        "back": claim.get_absolute_url(),
+        "notices": [refusals.notice(refusal)] if refusal else [],
+    }
+    status = refusals.status(refusal) if refusal else 200
+    return render(request, "ui/confirm_page.html", found, status=status)
+
+
+def _consequence(claim: NodeClaim) -> str:
     text = "Nothing is held yet, so the claim just leaves the queue."
     if claim.server is not None:
         text = (
@@ -172,21 +189,7 @@ def _ask(request: HttpRequest, claim: NodeClaim, refusal: Problem | None = None)
         )
     if claim.pool is not None and claim.state != "gone":
         text += f" Pool {claim.pool} still wants {claim.pool.quantity}, so another claim follows."
-    found = {
-        "section": ("Claims", "/claims/"),
-        "parent": claim,
-        "heading": "Release claim",
-        "title": f"Release {claim}?",
-        "text": text,
-        "items": items,
-        "verb": "Release claim",
-        "keep": "Keep claim",
-        "action": f"{claim.get_absolute_url()}release/",
-        "back": claim.get_absolute_url(),
-        "notices": [refusals.notice(refusal)] if refusal else [],
-    }
-    status = refusals.status(refusal) if refusal else 200
-    return render(request, "ui/confirm_page.html", found, status=status)
+    return text
 
 
 def _state(claim: NodeClaim) -> str:

@@ -183,8 +183,7 @@ def _form(
         first = NodeProvider.objects.order_by("name").first()
         sent = {"provider": str(form.initial.get("provider") or first or "")}
         sent["selector"] = form["selector"].value() or ""
-    only_counted = request.POST.get("do") == "count"
-    if only_counted:
+    if request.POST.get("do") == "count":
         form.is_valid()
         form._errors = forms.utils.ErrorDict()  # type: ignore[attr-defined]
     found: dict[str, Any] = {

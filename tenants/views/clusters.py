@@ -37,6 +37,12 @@ COLUMNS: Final = (
 )
 
 
+CONSEQUENCE: Final = (
+    "In this order: nodes are drained, powered off, returned and wiped; then the control plane and "
+    "its data go; the network last. This cannot be undone."
+)
+
+
 def _filters(user: Any) -> list[Filter]:
     def tenants() -> list[tuple[str, str]]:
         rows = policy.visible(user, Tenant.objects.all())
@@ -229,12 +235,9 @@ def _ask(
     refusal: Problem | None = None,
 ) -> HttpResponse:
     found = {
-        "section": ("Clusters", "/clusters/"),
-        "parent": cluster,
-        "heading": "Delete cluster",
+        **{"section": ("Clusters", "/clusters/"), "parent": cluster, "heading": "Delete cluster"},
         "title": f"Delete cluster {cluster}?",
-        "text": "In this order: nodes are drained, powered off, returned and wiped; then the "
-        "control plane and its data go; the network last. This cannot be undone.",
+        "text": CONSEQUENCE,
         "items": items(cluster),
         "type_name": cluster.name,
         "typed": typed,
@@ -245,5 +248,5 @@ def _ask(
         "back": cluster.get_absolute_url(),
         "notices": [refusals.notice(refusal)] if refusal else [],
     }
-    status = refusals.status(refusal) if refusal else 422 if error else 200
+    status = refusals.status(refusal) if refusal else (422 if error else 200)
     return render(request, "ui/confirm_page.html", found, status=status)

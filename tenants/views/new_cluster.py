@@ -23,6 +23,10 @@ from tenants.services import clusters as services
 from tenants.services.access import segment_facts
 from tenants.views.clusters import as_yaml, may_create
 
+WHO_MAY: Final = (
+    "Your role does not allow to create a cluster. "
+    "It takes: platform admin, platform operator, owner or operator of the tenant."
+)
 # What a place without a value reads in the preview.
 LATER: Final = "given in the network step"
 
@@ -52,10 +56,7 @@ def draft(request: HttpRequest) -> Draft:
     """The form as the request has it; 403 for people who may create in no tenant."""
     mine = may_create(request.user)
     if not mine:
-        raise PermissionDenied(
-            "Your role does not allow to create a cluster. "
-            "It takes: platform admin, platform operator, owner or operator of the tenant."
-        )
+        raise PermissionDenied(WHO_MAY)
     sent = request.POST if request.method == "POST" else request.GET
     tenant = next((t for t in mine if t.name == sent.get("tenant")), mine[0])
     choices = list(ClusterTemplate.objects.filter(latest=True).select_related("control_plane"))
@@ -197,14 +198,7 @@ def plan(one: Draft) -> list[dict[str, Any]]:
     for name, node_type, quantity in rows:
         short = max(0, quantity - max(0, left[node_type.pk]))
         left[node_type.pk] -= quantity
-        verdict = ("Fits", "good") if not short else (f"{short} would wait", "warn")
-        plans.append(
-            {
-                "name": name,
-                "node_type": node_type,
-                "quantity": quantity,
-                "numbers": found[node_type.pk],
-                "verdict": verdict,
-            }
-        )
+        row = {"name": name, "node_type": node_type, "quantity": quantity}
+        row["verdict"] = (f"{short} would wait", "warn") if short else ("Fits", "good")
+        plans.append({**row, "numbers": found[node_type.pk]})
     return plans
