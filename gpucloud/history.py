@@ -8,6 +8,7 @@ from typing import Any
 
 from gpucloud.live.publish import publish
 from gpucloud.models import Event
+from gpucloud.reasons import reason
 
 KINDS = {
     "Server": "server",
@@ -32,6 +33,15 @@ KINDS = {
 
 def kind_of(row: Any) -> str:
     return KINDS.get(type(row).__name__, type(row).__name__.lower())
+
+
+def words(event: Event, staff: bool) -> str:
+    """What happened, for this reader.
+
+    With a reason code the sentence is a driver's, which names what lies under the object (ports,
+    BMCs, other servers): tenants get the catalogue's instead.
+    """
+    return reason(event.code).sentence if event.code and not staff else event.message
 
 
 def record(

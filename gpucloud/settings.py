@@ -278,7 +278,8 @@ WATCHES = [
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = GPUCLOUD_DATA / "static"
+# Production collects its static files here; the demo serves them from where they are.
+STATIC_ROOT = BASE_DIR / "staticfiles"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 STORAGES = {

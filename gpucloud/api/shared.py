@@ -14,14 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from gpucloud import policy
+from gpucloud import history, policy
 from gpucloud.api.fields import Moment
 from gpucloud.api.filters import Filter
 from gpucloud.api.paging import ByPosition
 from gpucloud.api.views import Door
 from gpucloud.history import KINDS
 from gpucloud.models import ApiToken, Event, User
-from gpucloud.reasons import reason
 from inventory.api.servers import Servers
 from network.api import Attachments, Fabrics, Links, Segments
 from provisioning.api.catalog import Images, NodeTypes, Providers
@@ -60,8 +59,7 @@ class EventForTenant(serializers.Serializer[Any]):
     code = serializers.CharField()
 
     def get_message(self, event: Event) -> str:
-        # With a reason code the sentence is a driver's, which names what lies under the object.
-        return reason(event.code).sentence if event.code else event.message
+        return history.words(event, staff=False)
 
 
 class EventSerializer(EventForTenant):
@@ -70,7 +68,7 @@ class EventSerializer(EventForTenant):
     hash = serializers.CharField(required=False)
 
     def get_message(self, event: Event) -> str:
-        return event.message
+        return history.words(event, staff=True)
 
 
 class Events(Door):
@@ -79,7 +77,8 @@ class Events(Door):
     full = EventSerializer
     public = EventForTenant
     pagination_class = ByPosition
-    search = ("message", "object_name", "actor")
+    # Not the sentence: a tenant must not find by guessing what is not shown to them.
+    search = ("object_name", "actor")
     filters = {
         "after": Filter(
             "position__gt", "Onwards from this position, oldest first.", kind="integer"

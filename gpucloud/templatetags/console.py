@@ -16,7 +16,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from gpucloud import durations, icons, navigation, tones
+from gpucloud import durations, history, icons, navigation, tones
+from gpucloud.models import Event
 from gpucloud.ui import TONES
 
 register = template.Library()
@@ -302,3 +303,9 @@ def pair(text: str) -> tuple[str, str]:
     """A literal state in a template: `"Ready:good"|pair`."""
     label, _, tone = text.rpartition(":")
     return label, tone
+
+
+@register.simple_tag
+def event_words(event: Event, staff: bool) -> str:
+    """What happened, as this reader may be told."""
+    return history.words(event, staff)

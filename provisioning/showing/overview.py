@@ -8,12 +8,11 @@ from typing import Any, Final
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from gpucloud import durations, ui
+from gpucloud import durations, history, ui
 from gpucloud.engine.heartbeat import silent
 from gpucloud.live import ViewClass
 from gpucloud.models import Event, Heartbeat, User
 from gpucloud.policy import may, visible
-from gpucloud.reasons import reason
 from inventory.models import Gpu, Server
 from provisioning.models import NodeClaim, NodeType
 from provisioning.services.claims import quota_used
@@ -132,8 +131,7 @@ def moments(user: User) -> list[ui.Moment]:
     rows = visible(user, Event.objects.exclude(kind__in=hidden)).order_by("-id")[:EVENTS_SHOWN]
     found = []
     for event in rows:
-        staff = user.sees_all or not event.code
-        words = event.message if staff else reason(event.code).sentence
+        words = history.words(event, user.sees_all)
         tone: ui.Tone = "neutral" if not event.code else "warn" if event.verb == "alarm" else "bad"
         found.append(
             ui.Moment(words, event.code, event.at, tone, event.actor, f"/o/{event.object_uid}/")

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from gpucloud import ui
+from gpucloud import history, ui
 from gpucloud.live import ViewClass
 from gpucloud.models import Event, Step
-from gpucloud.reasons import reason
 from provisioning.models import NodeClaim
 from provisioning.showing import claims, proofs, runs
 from provisioning.showing.trouble import trouble
@@ -147,7 +146,7 @@ def moments(claim: NodeClaim, staff: bool) -> list[ui.Moment]:
     tones: dict[str, ui.Tone] = {"ready": "good", "alarm": "warn", "let go": "neutral"}
     found = []
     for event in rows:
-        words = event.message if staff or not event.code else reason(event.code).sentence
+        words = history.words(event, staff)
         tone: ui.Tone = (
             "bad" if event.code and event.verb == "fail" else tones.get(event.verb, "busy")
         )

@@ -11,7 +11,7 @@ from django.db.models import Prefetch, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from gpucloud import durations, policy, tones, ui
+from gpucloud import durations, history, policy, tones, ui
 from gpucloud.live import ViewClass
 from gpucloud.models import Event, Step, User
 from gpucloud.policy import visible
@@ -276,7 +276,7 @@ def moments(cluster: TenantCluster, staff: bool) -> list[ui.Moment]:
     """The newest events of the cluster."""
     found = []
     for event in Event.objects.filter(object_uid=cluster.uid).order_by("-id")[:EVENTS_SHOWN]:
-        words = event.message if staff or not event.code else reason(event.code).sentence
+        words = history.words(event, staff)
         tone: ui.Tone = "bad" if event.verb == "fail" else "neutral"
         found.append(ui.Moment(words, event.code, event.at, tone, event.actor))
     return found

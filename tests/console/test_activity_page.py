@@ -27,7 +27,8 @@ def events(db):
     server = make.server("gpu-1")
     history.record(server, "offer", "engine", "gpu-1 is on offer.")
     mine = make.claim("mine")
-    history.record(mine, "request", "owner", "mine asks for one gpu.", code="QUOTA_EXCEEDED")
+    history.record(mine, "request", "owner", "mine asks for one gpu.")
+    history.record(mine, "fail", "engine", "leaf-1 says no.", code="QUOTA_EXCEEDED")
     theirs = make.claim("theirs", cluster=make.cluster("two", make.tenant("tenant1")))
     history.record(theirs, "request", "owner1", "theirs asks for one gpu.")
     return server, mine, theirs
@@ -115,3 +116,14 @@ def test_a_permanent_link_leads_to_the_page_for_those_who_may_see_it(client, adm
     assert client.get(f"/o/{mine.uid}/").headers["Location"] == "/claims/default/mine/"
     assert client.get(f"/o/{theirs.uid}/").status_code == 404
     assert client.get(f"/o/{server.uid}/").status_code == 404
+
+
+def test_a_tenant_reads_the_catalogues_sentence_and_never_the_drivers(client, owner):
+    claim = make.claim()
+    secret = "leaf-7 swp12 reads VLAN 4000"
+    history.record(claim, "fail", "engine", secret, code="PORT_MISMATCH")
+    client.force_login(owner)
+    page = client.get("/activity/").content.decode()
+    assert "leaf-7" not in page
+    assert "A port is not in the segment that was asked" in page
+    assert "PORT_MISMATCH" not in client.get("/activity/?q=leaf-7").content.decode()
