@@ -57,7 +57,7 @@ def test_the_feed_is_searched_and_filtered_by_kind(client, admin, events):
     page = text_of(client.get(f"{PAGE}?q=owner1"))
     assert "theirs asks" in page and "mine asks" not in page
     page = text_of(client.get(f"{PAGE}?q=QUOTA"))
-    assert "mine asks" in page and "theirs asks" not in page
+    assert "leaf-1 says no." in page and "theirs asks" not in page
 
 
 def test_one_objects_events_are_shown_alone(client, admin, events):
