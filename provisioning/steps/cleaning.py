@@ -43,9 +43,7 @@ def wipe(operation: Operation, step: Step) -> Progress:
         progress = provider.wipe(node_spec(operation, step, media_url=media_url(run)))
         run.refresh_from_db()
         if run.hello_at is None:
-            return Progress(
-                False, progress.detail, progress.ref, progress.wait, evidence=progress.evidence
-            )
+            return _await_call(operation, step, run, progress)
         said = run.message or "the agent has called and reads its plan"
         return Progress(
             False,
@@ -70,6 +68,22 @@ def wipe(operation: Operation, step: Step) -> Progress:
             "agent": {"hello": run.hello, "ok": run.ok, "error": run.error},
         },
     )
+
+
+def _await_call(operation: Operation, step: Step, run: AgentRun, progress: Progress) -> Progress:
+    """The agent boots and has not called: a BMC that could not load it boots something else."""
+    assert operation.claim is not None
+    boots, now = step.evidence.get("boots", {}), timezone.now()
+    if progress.done and boots.get("run") != str(run.uid):
+        boots = {"run": str(run.uid), "since": now.isoformat()}
+    longest = scaled(operation.claim.node_type.post_seconds) + SILENT_AFTER
+    if progress.done and now - datetime.fromisoformat(boots["since"]) > longest:
+        close_run(run)
+        open_run(operation, "wipe")
+        words = f"No agent has called from {operation.server}; it is booted again with a new key."
+        return Progress(False, words, progress.ref, 0.1)
+    evidence = {**progress.evidence, "boots": boots}
+    return Progress(False, progress.detail, progress.ref, progress.wait, evidence=evidence)
 
 
 # An agent that has said nothing for so long is dead: its key is spent, it needs a new boot.
