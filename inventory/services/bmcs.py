@@ -125,6 +125,16 @@ def set_bmc(
     return bmc
 
 
+def forget_bmc(server: Server) -> None:
+    """Forget how the server's power was switched, and the credentials for it."""
+    bmc = Bmc.objects.filter(server=server).first()
+    if bmc is not None:
+        vault.drop("bmc", bmc.uid)
+        bmc.delete()
+    # The row that the caller holds still remembers it.
+    server._state.fields_cache.pop("bmc", None)
+
+
 def pin(bmc: Bmc, certificate: str, actor: str) -> None:
     """Pin the certificate seen at first use;
 

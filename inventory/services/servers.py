@@ -20,7 +20,7 @@ from gpucloud.problems import Invalid, NotAllowed
 from inventory.drivers import PowerState
 from inventory.lifecycle import SERVER
 from inventory.models import Interface, KubernetesConnection, Rack, Server, Site, WipeRecord
-from inventory.services.bmcs import driver_of, set_bmc
+from inventory.services.bmcs import driver_of, forget_bmc, set_bmc
 
 # Addresses beside the servers', on pages and in REST.
 RESERVED = ("new", "test-connection")
@@ -335,6 +335,12 @@ def declare_blank(server: Server, actor: str, typed_name: str) -> WipeRecord:
 
 
 def retire(server: Server, actor: str, typed_name: str) -> None:
+    """Take the server out for good; its name, BMC and ports become free."""
     if typed_name != server.name:
         raise Invalid({"name": [f"Type {server.name} to retire it."]})
-    SERVER.move(server, "retire", actor)
+    with transaction.atomic():
+        SERVER.move(server, "retire", actor)
+        # The machine may be registered anew: its BMC and its ports with their cables are let go,
+        # credentials are forgotten. History and wipe records stay.
+        forget_bmc(server)
+        server.interfaces.all().delete()

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from gpucloud.models import Event, Step
+from gpucloud.models import Event, Secret, Step
 from inventory.drivers.fake import FakeBmc
 from inventory.models import Server, WipeRecord
+from inventory.services import servers
 from provisioning.models import Operation
 from tests import make
 
@@ -192,6 +193,16 @@ def test_a_retired_server_is_reachable_by_its_permanent_link_only(as_admin, serv
     assert as_admin.get("/servers/gpu-1/").status_code == 404
     page = text_of(as_admin.get(f"/o/{server.uid}/"))
     assert "Retired" in page and "SN-gpu-1" in page and "Actions" not in page
+
+
+def test_a_retired_machine_can_be_registered_again(as_admin, server):
+    data = {"driver": "fake", "address": "", "username": "root", "password": "s3cret-word"}
+    assert as_admin.post("/servers/gpu-1/bmc/", data).status_code == 302
+    mac = server.interfaces.first().mac
+    assert as_admin.post("/servers/gpu-1/retire/", {"confirm": "gpu-1"}).status_code == 302
+    assert not Secret.objects.filter(kind="bmc").exists()
+    again = servers.enroll("admin", "gpu-1", interfaces=[{"name": "nic1", "mac": mac, "roles": []}])
+    assert again.pk != server.pk
 
 
 def test_the_bmcs_password_is_never_shown_again(as_admin, server):
