@@ -280,6 +280,7 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Production collects its static files here; the demo serves them from where they are.
 STATIC_ROOT = BASE_DIR / "staticfiles"
+warnings.filterwarnings("ignore", message="No directory at", module="django.core.handlers.base")
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 STORAGES = {
