@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
