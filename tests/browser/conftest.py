@@ -119,3 +119,35 @@ def sign_in(page, name, password=PASSWORD):
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_load_state()
+
+
+class Two:
+    """Cluster `two` of tenant1: a claim that becomes ready, and one whose image is corrupted."""
+
+    broken_server = "bare-metal-4"
+
+    def __init__(self, cloud):
+        self.cloud = cloud
+        cloud.faults(self.broken_server, corrupt_image=True)
+        cloud.create("tenant1", "two", {"cpu": "metal3.cpu-b", "gpu": "metal3.gpu-b"})
+        claims = cloud.until("both claims", self._both, 60)
+        self.good, self.broken = (f"/claims/tenant1/{claims[pool]}/" for pool in ("cpu", "gpu"))
+
+    def _both(self):
+        found = {one["pool"]: one["name"] for one in self.cloud.claims("tenant1", "two")}
+        return found if len(found) == 2 else None
+
+    def settled(self):
+        """Wait until one claim is ready and the other has failed."""
+
+        def look():
+            states = {one["pool"]: one["state"] for one in self.cloud.claims("tenant1", "two")}
+            return states == {"cpu": "ready", "gpu": "failed"}
+
+        self.cloud.until("one claim ready, one failed", look, 120)
+        return self
+
+
+@pytest.fixture(scope="session")
+def two(cloud):
+    return Two(cloud)
