@@ -73,6 +73,9 @@ def checks_of(one: Candidate, wanted: Wanted) -> tuple[Check, ...]:
     label = all(one.labels.get(k) == v for k, v in wanted.selector.items())
     selector = ", ".join(f"{k}={v}" for k, v in wanted.selector.items()) or "any"
     free = one.state == "available" and not one.held_by and not one.active_operation
+    avoided = tuple(
+        Check("Not avoided", False, "Avoided") for name in wanted.avoid if name == one.name
+    )
     return (
         Check(f"Labels {selector}", label, "Match" if label else "No match"),
         Check(
@@ -106,11 +109,7 @@ def checks_of(one: Candidate, wanted: Wanted) -> tuple[Check, ...]:
         Check(
             "Healthy", one.health.lower() not in ("critical", "warning"), one.health or "Not read"
         ),
-        Check(
-            "Not avoided",
-            one.name not in wanted.avoid,
-            "Avoided" if one.name in wanted.avoid else "–",
-        ),
+        *avoided,
     )
 
 
