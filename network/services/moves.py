@@ -135,6 +135,26 @@ def to_quarantine(ports: list[Interface], ref: str = "") -> Progress:
     return move(ports, role_segment(fabric, Segment.Role.QUARANTINE), None, ref)
 
 
+def note_where(server: Server) -> dict[str, Any]:
+    """Read where the server's cabled ports are now, and keep it; nothing is moved or judged.
+
+    Ports found in the provisioning segment are from then on known to be wanted there.
+    """
+    cabled = [
+        one for one in server.interfaces.select_related("link__fabric") if hasattr(one, "link")
+    ]
+    found: list[dict[str, Any]] = []
+    for fabric in fabrics_of(cabled):
+        ports = [one for one in cabled if one.link.fabric_id == fabric.pk]
+        home = role_segment(fabric, Segment.Role.PROVISIONING)
+        seen = _read(fabric, ports)
+        parked = [one for one in ports if not _outside([one], seen, home)]
+        if server.claim is None:
+            _note(parked, home, None, seen, applied=True)
+        found += _evidence(ports, seen)
+    return {"ports": found}
+
+
 def read_back(ports: list[Interface], target: Segment) -> dict[str, Any]:
     """Read the ports now; PORT_MISMATCH unless all are in `target` and nowhere else. Returns the
     evidence.

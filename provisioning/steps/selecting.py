@@ -17,6 +17,7 @@ from inventory.models import Server
 from inventory.services.bmcs import driver_of as bmc_driver_of
 from inventory.services.bmcs import pin
 from inventory.services.servers import note_power
+from network.services import moves
 from provisioning.lifecycle import CLAIM
 from provisioning.models import NodeClaim, Operation
 from provisioning.select import Candidate, Selection, Wanted, select
@@ -183,6 +184,12 @@ def inspect(operation: Operation, step: Step) -> Progress:
         pin(server.bmc, seen.certificate, operation.actor)
     inspections.keep(server, seen)
     note_power(server, driver.power())
+    evidence: dict[str, Any] = {"warnings": list(seen.warnings)}
+    try:
+        evidence |= moves.note_where(server)
+    except DriverError as error:
+        # The hardware is known all the same; ports are read again before anything is moved.
+        evidence["ports_not_read"] = error.message
     if server.state == Server.State.INSPECTING:
         SERVER.move(server, "inspected", operation.actor)
     gpus = f"{len(seen.gpus)} GPUs" if seen.gpus else "no GPUs"
@@ -190,5 +197,5 @@ def inspect(operation: Operation, step: Step) -> Progress:
         True,
         f"{seen.vendor or 'Unknown vendor'} {seen.model or ''}: {gpus}, {len(seen.drives)} drives, "
         f"{len(seen.ports)} ports.",
-        evidence={"warnings": list(seen.warnings)},
+        evidence=evidence,
     )

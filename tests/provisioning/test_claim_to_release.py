@@ -8,7 +8,7 @@ from gpucloud.models import Event, Secret, Step
 from inventory.models import Server, WipeRecord
 from network.models import Address, Attachment, Segment
 from provisioning.models import NodeClaim
-from provisioning.services import claims
+from provisioning.services import claims, inspections
 from tenants.models import TenantCluster
 from tenants.services import clusters
 from tests import make
@@ -223,3 +223,13 @@ def test_a_cluster_without_a_segment_gets_one_that_dies_with_it():
     rounds()
     assert TenantCluster.objects.get(pk=cluster.pk).state == "gone"
     assert not Segment.objects.exclude(state="gone").filter(vlan=vlan).exists()
+
+
+def test_an_inspection_reads_where_the_ports_are():
+    server = make.server(state="enrolled")
+    inspections.start(server, "admin")
+    rounds()
+    port = server.interfaces.get()
+    held = port.attachments.exclude(state="gone").get()
+    assert (held.segment.role, held.state, held.observed) == ("provisioning", "applied", True)
+    assert port.link.seen_vlan == 10
