@@ -168,7 +168,7 @@ def network(claim: NodeClaim, steps: Iterable[Step], vlans: Vlans) -> ui.Proof |
         )
         for name in ports
     ]
-    heads = ("Port and NIC role", "VLAN before", "Quarantine", "After")
+    heads = ("Port and role", "Before", "Quarantine", "After")
     return ui.Proof(f"Switch ports of {claim}", heads, rows)
 
 
