@@ -101,7 +101,7 @@ def cloud(tmp_path_factory):
         folder,
         free_port(),
         # A successor waits longer than the lab's shortest POST, though far less than a real one.
-        LAB_POST_SECONDS="60",
+        LAB_POST_SECONDS="40",
         GPUCLOUD_CRASH_AT=",".join(f"{name}:1" for name in CRASHES),
         GPUCLOUD_CRASH_MARKER=str(folder / "crashes"),
     )
