@@ -34,6 +34,17 @@
     if (next.id === shown.id) keep(shown, next)
   })
 
+  // What is fetched anew gives the focus back, to the same link or its place; htmx does so for ids.
+  let held = null
+  document.addEventListener('htmx:beforeSwap', ({ detail }) => {
+    const focus = detail.target.contains(document.activeElement) && document.activeElement
+    held = focus && !focus.id ? { in: detail.target.id, href: focus.getAttribute('href'), at: $$('a, button', detail.target).indexOf(focus) } : null
+  })
+  document.addEventListener('htmx:afterSwap', () => {
+    const root = document.getElementById(held?.in)
+    if (root && document.activeElement === document.body) ((held.href && $(`a[href="${CSS.escape(held.href)}"]`, root)) || $$('a, button', root)[held.at])?.focus({ preventScroll: true })
+  })
+
   let wire = null; let poll = null; let late = null
   htmx.createWebSocket = (url) => new WebSocket(url, [])
   const mark = (tone, words) => {
