@@ -53,7 +53,7 @@ def chromium():
 
 
 class Watch:
-    """What a page must never do while somebody uses it: log an error, break its policy, miss a file."""
+    """What no page may do while it is used: log an error, break its policy, miss a file."""
 
     def __init__(self, page, expected):
         self.problems = []

@@ -78,7 +78,7 @@ def test_a_cluster_from_the_form_to_its_deletion(enter, cloud, script, name, nod
 
     page.goto(f"/clusters/default/{name}/")
     come_to(page, badge.filter(has_text=re.compile("^Ready")))
-    expect(page.get_by_role("cell", name=server).or_(page.get_by_text(server)).first).to_be_visible()
+    expect(page.get_by_role("rowheader", name=server)).to_be_visible()
     with page.expect_download() as coming:
         page.get_by_role("button", name="Download kubeconfig").click()
     kubeconfig = coming.value.path()

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.browser
 # Forms that change nothing but the reader's own view.
 HARMLESS = ("/me/theme/", "/sign-out/")
 POSTS = """() => [
-  ...[...document.querySelectorAll('form[method=post]')].map((form) => new URL(form.action).pathname),
+  ...[...document.querySelectorAll('form[method=post]')]
+    .map((form) => new URL(form.action).pathname),
   ...[...document.querySelectorAll('[hx-post]')].map((one) => one.getAttribute('hx-post')),
 ]"""
 CHANGES = re.compile("Create|Register|Add|Delete|Release|Retry|Edit|Power|Put|Change")
@@ -38,7 +39,8 @@ def test_an_auditor_is_offered_nothing_that_changes_anything(enter, two):
         assert [action for action in posts if action not in HARMLESS] == [], place
         offered = page.locator("main a.button").filter(has_text=CHANGES)
         assert offered.all_inner_texts() == [], place
-    for place in ("/servers/register/", "/node-types/new/", "/clusters/new/", f"{two.good}release/"):
+    forms = ["/servers/register/", "/node-types/new/", "/clusters/new/", f"{two.good}release/"]
+    for place in forms:
         assert page.goto(place).status == 403, place
         expect(page.locator("main")).to_contain_text("role")
 
