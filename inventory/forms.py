@@ -8,6 +8,7 @@ from typing import Any, Final
 from django import forms
 from django.conf import settings
 
+from gpucloud import labels
 from gpucloud.drivers import driver_class
 from gpucloud.problems import Invalid
 from inventory.models import Interface, KubernetesConnection
@@ -15,9 +16,13 @@ from inventory.services.bmcs import connection_values
 from network.models import Fabric
 
 MAC: Final = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
-LABEL: Final = re.compile(r"^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$")
-VALUE: Final = re.compile(r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")
 MOST_PORTS: Final = 32
+
+
+def rows_of(data: Any, prefix: str) -> int:
+    """How many rows a formset was sent with; what is no such number counts as none."""
+    text = str(data.get(f"{prefix}-TOTAL_FORMS", ""))
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
 
 
 class LabelsField(forms.CharField):
@@ -35,7 +40,7 @@ class LabelsField(forms.CharField):
         found: dict[str, str] = {}
         for line in filter(None, (line.strip() for line in re.split(r"[\n,]", text))):
             key, equals, label = (part.strip() for part in line.partition("="))
-            if not equals or not LABEL.match(key) or not VALUE.match(label):
+            if not equals or labels.problem(key, label):
                 raise forms.ValidationError(
                     f"“{line[:60]}” is not a label. Write key=value, one a line."
                 )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC
 from typing import Any
 
 from rest_framework import serializers
 
+from gpucloud import labels
 from gpucloud.policy import kind_of
-
-LABEL_KEY = re.compile(
-    r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-)
-LABEL_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 
 
 class Strict(serializers.Serializer[Any]):
@@ -78,9 +73,7 @@ class Labels(serializers.DictField):
     def to_internal_value(self, data: Any) -> dict[str, str]:
         values: dict[str, str] = super().to_internal_value(data)
         errors = {
-            key: [f"Not a label: {key}={value}."]
-            for key, value in values.items()
-            if not LABEL_KEY.match(key) or not LABEL_VALUE.match(value)
+            key: [wrong] for key, value in values.items() if (wrong := labels.problem(key, value))
         }
         if errors:
             raise serializers.ValidationError(errors)

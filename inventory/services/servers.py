@@ -12,18 +12,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from gpucloud import history
+from gpucloud import history, names
 from gpucloud.drivers import DriverError
 from gpucloud.live.publish import publish
-from gpucloud.models import name_validator
 from gpucloud.problems import Invalid, NotAllowed
 from inventory.drivers import PowerState
 from inventory.lifecycle import SERVER
 from inventory.models import Interface, KubernetesConnection, Rack, Server, Site, WipeRecord
 from inventory.services.bmcs import driver_of, forget_bmc, set_bmc
-
-# Addresses beside the servers', on pages and in REST.
-RESERVED = ("new", "test-connection")
 
 
 def enroll(
@@ -95,11 +91,9 @@ def _problems(
 ) -> dict[str, list[str]]:
     errors: dict[str, list[str]] = {}
     try:
-        name_validator(name)
+        names.check(name)
     except ValidationError as error:
         errors["name"] = list(error.messages)
-    if name in RESERVED:
-        errors["name"] = [f"{name} is an address of its own; choose another name."]
     if Server.objects.exclude(state=Server.State.RETIRED).filter(name=name).exists():
         errors["name"] = [f"There is a server called {name} already."]
     for index, one in enumerate(interfaces):

@@ -72,8 +72,7 @@ def _enroll(user: User, form: forms.RegisterForm, ports: forms.Ports) -> Server:
 
 def _more_ports(request: HttpRequest) -> HttpResponse:
     data = request.POST.copy()
-    rows = int(data.get("ports-TOTAL_FORMS", "0") or 0)
-    data["ports-TOTAL_FORMS"] = str(min(rows + 1, forms.MOST_PORTS))
+    data["ports-TOTAL_FORMS"] = str(min(forms.rows_of(data, "ports") + 1, forms.MOST_PORTS))
     return _form(request, forms.RegisterForm(data), forms.port_rows(data), judged=False)
 
 

@@ -33,6 +33,9 @@ from network.models import Address, Attachment, Fabric, Link, Segment
 # Hosts .0 to .9 of a segment are kept for gateways, endpoints and the like.
 FIRST_NODE_HOST = 10
 ENDPOINT_HOSTS = range(2, 10)
+PARKING = (Segment.Role.PROVISIONING, Segment.Role.QUARANTINE, Segment.Role.STANDBY)
+# The smallest network that has an address for a node.
+LONGEST_PREFIX = 28
 
 
 def driver_of(fabric: Fabric) -> FabricDriver:
@@ -84,10 +87,12 @@ def create(
     errors = _problems(name, cidr, gateway)
     if errors:
         raise Invalid(errors)
+    cidr = str(ipaddress.ip_network(cidr)) if cidr else ""
     try:
         with transaction.atomic():
             # The fabric's row is the lock under which numbers are taken.
             Fabric.objects.filter(pk=fabric.pk).update(rev=F("rev") + 1)
+            _only_one(fabric, role)
             number = vlan or _free_vlan(fabric)
             network = cidr or f"10.{number if number < 256 else 100 + number % 100}.0.0/24"
             segment = Segment.objects.create(
@@ -115,16 +120,50 @@ def _problems(name: str, cidr: str, gateway: str) -> dict[str, list[str]]:
         name_validator(name)
     except ValidationError as error:
         errors["name"] = list(error.messages)
-    for field, value, parse in (
-        ("cidr", cidr, ipaddress.ip_network),
-        ("gateway", gateway, ipaddress.ip_address),
-    ):
-        try:
-            if value:
-                parse(value)
-        except ValueError as error:
-            errors[field] = [f"{str(error).capitalize()}."]
+    if cidr and (found := _cidr_problem(cidr)):
+        errors["cidr"] = [found]
+    elif gateway and (found := _gateway_problem(gateway, cidr)):
+        errors["gateway"] = [found]
     return errors
+
+
+def _cidr_problem(cidr: str) -> str:
+    """Why no nodes can live on this network, in a sentence."""
+    try:
+        network = ipaddress.ip_network(cidr)
+    except ValueError as error:
+        return f"{str(error).capitalize()}."
+    if "/" not in cidr or network.version != 4 or not 8 <= network.prefixlen <= LONGEST_PREFIX:
+        return (
+            f"Give an IPv4 network with a prefix from /8 to /{LONGEST_PREFIX}, "
+            "for example 10.101.0.0/24: a smaller one has no addresses for nodes."
+        )
+    return ""
+
+
+def _gateway_problem(gateway: str, cidr: str) -> str:
+    try:
+        address = ipaddress.ip_address(gateway)
+    except ValueError as error:
+        return f"{str(error).capitalize()}."
+    if not cidr:
+        return "Give the CIDR too: the gateway is one of its addresses."
+    network = ipaddress.ip_network(cidr)
+    if address not in network or address in (network[0], network[-1]):
+        return f"{gateway} is not a host's address of {cidr}."
+    return ""
+
+
+def _only_one(fabric: Fabric, role: str) -> None:
+    """A fabric has one segment of each role in which ports are parked: which one is no choice.
+
+    The caller holds the fabric's row locked by an UPDATE.
+    """
+    if role not in PARKING:
+        return
+    rows = fabric.segments.filter(role=role).exclude(state=Segment.State.GONE)
+    if there := rows.first():
+        raise Invalid({"role": [f"{fabric} has a segment for {role} already: {there}."]})
 
 
 def _free_vlan(fabric: Fabric) -> int:

@@ -13,6 +13,7 @@ from django.db.models import F, Sum
 from django.db.models.functions import Now
 
 from gpucloud import history, vault
+from gpucloud import labels as node_labels
 from gpucloud.engine import steps
 from gpucloud.models import name_validator
 from gpucloud.problems import Invalid, NotAllowed, Problem
@@ -82,6 +83,8 @@ def request(
         errors["cluster"] = ["Name the cluster that the node joins."]
     elif cluster.deleting:
         errors["cluster"] = [f"Cluster {cluster} is being deleted."]
+    if pool is None and (wrong := node_labels.node_problems(labels or {})):
+        errors["labels"] = wrong
     try:
         if name:
             name_validator(name)

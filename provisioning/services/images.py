@@ -11,8 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.deletion import ProtectedError
 
-from gpucloud import history
-from gpucloud.models import name_validator
+from gpucloud import history, names
 from gpucloud.problems import Invalid, Problem
 from provisioning.models import NodeClaim, OSImage
 
@@ -66,7 +65,7 @@ def remove(image: OSImage, actor: str) -> None:
 def _check(image: OSImage) -> None:
     errors: dict[str, list[str]] = {}
     try:
-        name_validator(image.name)
+        names.check(image.name)
     except ValidationError as error:
         errors["name"] = list(error.messages)
     if problem := _url_problem(image.url):
@@ -90,6 +89,9 @@ def _url_problem(url: str) -> str:
         host = parts.hostname
     except ValueError:
         return "This is not a URL."
+    if re.search(r"[^!-~]", url):
+        # Spaces, line breaks and letters that look like others: %-encoded or not at all.
+        return "Write the URL in plain ASCII without spaces; %-encode the rest."
     if parts.scheme not in ("http", "https") or not host or len(url) > 500:
         return "Give an http or https URL of 500 characters at most."
     if parts.username or parts.password:

@@ -9,9 +9,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from gpucloud import driver_settings, history, vault
+from gpucloud import driver_settings, history, names, vault
 from gpucloud.drivers import DriverError, driver_class, load
-from gpucloud.models import name_validator
 from gpucloud.problems import Invalid, Problem
 from inventory.models import KubernetesConnection, Server
 from inventory.services.bmcs import connection_values
@@ -47,7 +46,7 @@ def create(
 ) -> NodeProvider:
     """Make a provider; secret settings in `config` go to the vault and are never shown."""
     try:
-        name_validator(name)
+        names.check(name)
         if len(name) > 40:
             raise Invalid({"name": ["Use 40 characters at most."]})
     except ValidationError as error:

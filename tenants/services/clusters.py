@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from gpucloud import history
+from gpucloud import history, labels
 from gpucloud.engine import steps
 from gpucloud.models import Step, name_validator
 from gpucloud.problems import Invalid, NotAllowed
@@ -99,6 +99,8 @@ def _problems(name: str, pools: list[dict[str, Any]]) -> dict[str, list[str]]:
         seen.add(pool["name"])
         if not 0 <= int(pool.get("quantity", 1)) <= POOL_LIMIT:
             errors[f"{at}.quantity"] = [f"Give a number from 0 to {POOL_LIMIT}."]
+        if wrong := labels.node_problems(pool.get("labels", {})):
+            errors[f"{at}.labels"] = wrong
         if pool.get("kind", "static") != "static":
             errors[f"{at}.kind"] = ["Only static pools can be made now."]
         if not (pool.get("image") or pool["node_type"].image):

@@ -8,8 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from gpucloud import history
-from gpucloud.models import name_validator
+from gpucloud import history, names
 from gpucloud.problems import Invalid, NotAllowed
 from tenants.models import Tenant
 
@@ -22,7 +21,7 @@ def create(actor: str, name: str, **fields: Any) -> Tenant:
     for field, value in (("name", name), ("project_namespace", fields.get("project_namespace"))):
         try:
             if value or field == "name":
-                name_validator(value)
+                names.check(str(value))
         except ValidationError as error:
             errors[field] = list(error.messages)
     if Tenant.objects.filter(name=name).exists():

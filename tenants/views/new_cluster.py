@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from gpucloud import refusals
 from gpucloud.problems import Problem
+from inventory.forms import rows_of
 from provisioning.services.node_types import capacities
 from tenants import templates
 from tenants.forms import MOST_POOLS, PARAMETER, ClusterForm, PoolFormSet
@@ -106,8 +107,7 @@ def new(request: HttpRequest) -> HttpResponse:
 def _one_more(sent: QueryDict) -> QueryDict:
     """The same request with one more row of pools."""
     more = sent.copy()
-    count = sent.get("pools-TOTAL_FORMS", "0")
-    at = int(count) if count.isdecimal() else 0
+    at = rows_of(sent, "pools")
     if at < MOST_POOLS:
         more["pools-TOTAL_FORMS"] = str(at + 1)
         more[f"pools-{at}-quantity"] = "1"
