@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.apps import apps
-from django.db.models import Q
 
-from gpucloud import policy
+from gpucloud import policy, words
 from gpucloud.models import User
 
 MOST: Final = 10
@@ -53,23 +52,18 @@ class Found:
 
 def find(user: User, text: str) -> list[Found]:
     """What holds every word of `text`, by kind; nothing for an empty text."""
-    words = text.split()
-    if not words:
+    asked = text.split()[: words.MOST]
+    if not asked:
         return []
     found = []
     for kind in KINDS:
-        rows = list(_rows(user, kind, words)[: MOST + 1])
+        rows = list(_rows(user, kind, asked)[: MOST + 1])
         if rows:
             found.append(Found(kind, rows[:MOST], len(rows) > MOST))
     return found
 
 
-def _rows(user: User, kind: Kind, words: list[str]) -> Any:
+def _rows(user: User, kind: Kind, asked: list[str]) -> Any:
     model = apps.get_model(kind.model)
     rows = policy.visible(user, model._default_manager.all())
-    for word in words:
-        hit = Q()
-        for path in kind.paths:
-            hit |= Q(**{f"{path}__icontains": word})
-        rows = rows.filter(hit)
-    return rows.order_by(kind.paths[0]).distinct()
+    return rows.filter(words.hits(asked, kind.paths)).order_by(kind.paths[0]).distinct()

@@ -20,6 +20,8 @@ from django.core.paginator import Page, Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
+from gpucloud import words
+
 Row = TypeVar("Row", bound=Model)
 
 PER_PAGE: Final = 50
@@ -112,10 +114,16 @@ class Listing(Generic[Row]):
         self.default_sort = default_sort or next((c.key for c in columns if c.sort), "")
         self.default_per, self.topic = per, topic
         self.notes: list[str] = []
-        self.q = params.get("q", "").strip()
+        self.q = self._words()
         self.chosen = {each.key: self._known(each) for each in filters}
         self.sort = self._sort()
         self.per = self._per()
+
+    def _words(self) -> str:
+        asked = self.params.get("q", "").replace("\0", "").split()
+        if len(asked) > words.MOST:
+            self.notes.append(f"Only the first {words.MOST} words were looked for.")
+        return " ".join(asked[: words.MOST])
 
     def _known(self, each: Filter) -> list[str]:
         asked = [value for value in self.params.getlist(each.key) if value]
@@ -135,7 +143,7 @@ class Listing(Generic[Row]):
 
     def _per(self) -> int:
         asked = self.params.get("per", "")
-        if asked.isdecimal() and int(asked) in PER_CHOICES:
+        if asked in map(str, PER_CHOICES):
             return int(asked)
         if asked:
             self.notes.append(
@@ -152,12 +160,7 @@ class Listing(Generic[Row]):
         for each in self.filters:
             if values := self.chosen[each.key]:
                 rows = rows.filter(each.condition(values))
-        for word in self.q.split():
-            hit = Q()
-            for path in self.search:
-                hit |= Q(**{f"{path}__icontains": word})
-            rows = rows.filter(hit)
-        return rows
+        return rows.filter(words.hits(self.q.split(), self.search))
 
     @cached_property
     def page(self) -> Page[Row]:

@@ -14,7 +14,11 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
+from gpucloud import words
+
 PAGING = ("cursor", "limit")
+# Either-or of more values than this is not a question that people ask.
+MOST_VALUES = 50
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,12 @@ def states(model: type[Model], hidden: str = "") -> Filter:
     return Filter("state", f"The state; may be given several times.{words}", known)
 
 
+def _counts(request: Request) -> list[tuple[str, int, int]]:
+    """How many values, or for `q` words, each name of the query was given, and how many it may."""
+    found = [(name, len(values), MOST_VALUES) for name, values in request.query_params.lists()]
+    return [*found, ("q", len(request.query_params.get("q", "").split()), words.MOST)]
+
+
 class StrictFilter(BaseFilterBackend):
     """Reads `filters`, `search` and `hidden` of a view.
 
@@ -78,6 +88,13 @@ class StrictFilter(BaseFilterBackend):
             for name, values in request.query_params.lists()
             if any("\0" in value for value in values)
         }
+        errors |= {
+            name: [f"Give {most} at most."]
+            for name, count, most in _counts(request)
+            if count > most
+        }
+        if errors:
+            raise ValidationError(errors)
         for name, one in filters.items():
             values = request.query_params.getlist(name)
             try:
@@ -89,12 +106,8 @@ class StrictFilter(BaseFilterBackend):
             raise ValidationError(errors)
         if view.hidden and view.hidden[0] not in request.query_params:
             queryset = queryset.exclude(**{view.hidden[0]: view.hidden[1]})
-        words = request.query_params.get("q", "").split() if view.search else []
-        for word in words:
-            queryset = queryset.filter(
-                reduce(or_, [Q(**{f"{path}__icontains": word}) for path in view.search])
-            )
-        return queryset
+        asked = request.query_params.get("q", "").split() if view.search else []
+        return queryset.filter(words.hits(asked, view.search))
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         found = []

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import Cursor as Place
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
+
+TAKE: Final = "Take the cursor from `next` or `previous` of an answer."
+# What fits into a database's big integer whatever the digits are.
+MOST_DIGITS: Final = 18
 
 
 class Cursor(CursorPagination):
@@ -28,11 +32,17 @@ class Cursor(CursorPagination):
 
     def decode_cursor(self, request: Request) -> Place | None:
         try:
-            return super().decode_cursor(request)
+            place = super().decode_cursor(request)
         except NotFound as error:
-            raise ValidationError(
-                {"cursor": ["Take the cursor from `next` or `previous` of an answer."]}
-            ) from error
+            raise ValidationError({"cursor": [TAKE]}) from error
+        if place is not None and not _sortable(str(place.position or 0)):
+            raise ValidationError({"cursor": [TAKE]})
+        return place
+
+
+def _sortable(position: str) -> bool:
+    """Whether lists can begin there: all are sorted by a whole number."""
+    return position.isascii() and position.isdigit() and len(position) <= MOST_DIGITS
 
 
 class ByPosition(Cursor):

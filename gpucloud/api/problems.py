@@ -5,7 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import (
+    PermissionDenied,
+    RequestDataTooBig,
+    SuspiciousOperation,
+)
 from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.response import Response
@@ -81,6 +85,10 @@ def _read(error: Exception, context: dict[str, Any]) -> tuple[int, str, str, dic
     if isinstance(error, exceptions.APIException):
         code = CODES.get(error.status_code, "INVALID")
         return error.status_code, code, str(error.detail), {}
+    if isinstance(error, RequestDataTooBig):
+        return 413, "INVALID", "The body is too long: 2.5 MB at most.", {}
+    if isinstance(error, SuspiciousOperation):
+        return 400, "INVALID", "The request holds more than is taken at once.", {}
     if isinstance(error, RecursionError):
         return 400, "INVALID", "The body is nested too deeply.", {}
     if isinstance(error, DriverError):
