@@ -62,7 +62,8 @@ def _effect(claim: NodeClaim, summary: Summary, staff: bool) -> str:
         parts.append(f"Its power is {server.power_now}{at}.")
     if claim.cluster is not None and claim.state == "failed":
         ready = claim.cluster.claims.filter(state="ready").count()
-        others = f"The {ready} ready nodes of cluster {claim.cluster} are not affected."
+        nodes = "ready node is" if ready == 1 else f"{ready} ready nodes are"
+        others = f"Cluster {claim.cluster}'s {nodes} not affected."
         parts.append(others if ready else f"Cluster {claim.cluster} has no ready node yet.")
     return " ".join(parts)
 
@@ -86,9 +87,10 @@ def _tried_again(claim: NodeClaim, step: Step, staff: bool) -> ui.Notice:
     known = reason(step.code)
     again = step.next_try_at
     at = f" at {timezone.localtime(again):%H:%M:%S}" if again and again > timezone.now() else " now"
+    times = "once" if step.failures == 1 else f"{step.failures} times"
     facts = [
         ("Cause", step.sentence if staff else known.sentence),
-        ("Effect", f"Nothing is given up; {step_name(step)} has failed {step.failures} times."),
+        ("Effect", f"Nothing is given up; {step_name(step)} has failed {times}."),
         ("Next", f"It is tried again{at} by itself. {step.hint if staff else ''}".strip()),
     ]
     return ui.Notice(f"{step_name(step)} is tried again", "", "warn", "refresh", step.code, facts)

@@ -245,7 +245,8 @@ def endpoints(cluster: TenantCluster, summary: Summary) -> list[dict[str, Any]]:
     if cluster.state == "gone":
         return []
     up = cluster.state in OPEN_STATES
-    nodes = f"Your {summary.ready} nodes" if summary.ready else "Nodes of this cluster"
+    few = "node" if summary.ready == 1 else f"{summary.ready} nodes"
+    nodes = f"Your {few}" if summary.ready else "Nodes of this cluster"
     return [
         {
             "name": "Node endpoint",
