@@ -19,7 +19,7 @@ WIDTHS = {1440: 900, 390: 844}
 SCHEMES = ("light", "dark")
 # Last parts of addresses that name a page and not an object.
 VERBS = {"new", "register", "edit", "delete", "release", "retire", "import"}
-NOT_PAGES = ("/api/", "/o/", "/static/", "/logout", "/accounts/logout", "/live/")
+NOT_PAGES = ("/api/", "/o/", "/static/", "/sign-in/", "/sign-out/", "/live/")
 
 
 def shape(path: str) -> str:
