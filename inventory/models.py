@@ -56,7 +56,7 @@ class KubernetesConnection(Base):
 
 class ServerQuerySet(models.QuerySet["Server"]):
     def visible_to(self, user: User) -> Self:
-        """Servers whole: only to people of the platform. Tenants see theirs through their claims."""
+        """Servers whole, to people of the platform; tenants see theirs through their claims."""
         return self if user.sees_all else self.none()
 
     def usable(self) -> Self:

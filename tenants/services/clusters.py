@@ -37,10 +37,10 @@ def create_cluster(
     errors = _problems(name, pools)
     try:
         values = templates.clean(template, parameters)
-        segment = choose_segment(tenant, values)
+        choose_segment(tenant, values)
     except Invalid as invalid:
         errors.update(invalid.fields)
-        values, segment = {}, None
+        values = {}
     if errors:
         raise Invalid(errors)
     try:
@@ -48,6 +48,8 @@ def create_cluster(
             Tenant.objects.filter(pk=tenant.pk).update(rev=F("rev") + 1)
             if TenantCluster.objects.live().filter(tenant=tenant, name=name).exists():
                 raise Invalid({"name": [f"Tenant {tenant} has a cluster called {name} already."]})
+            # Again, now that the tenant's row is ours: two clusters at once get two segments.
+            segment = choose_segment(tenant, values)
             cluster = TenantCluster.objects.create(
                 tenant=tenant,
                 name=name,
