@@ -53,6 +53,11 @@ class Mark:
     def end(self) -> bool:
         return self.at > 80
 
+    @property
+    def side(self) -> str:
+        """The axis's own ends stand inside of it; everything between is centred on its line."""
+        return {0: "start", 100: "end"}.get(self.at, "")
+
 
 @dataclass(frozen=True)
 class Gantt:
@@ -164,6 +169,8 @@ def _moments(
 def _covers(moment: Mark, hour: Mark) -> bool:
     """Whether a moment's words would lie over an hour's: centred, near the end flush right."""
     before, after = (15, 4) if moment.end else (9, 9)
+    if hour.side:
+        before, after = before + 3, after + 3
     return -before < hour.at - moment.at < after
 
 

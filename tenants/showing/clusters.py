@@ -174,9 +174,12 @@ def _doing(summary: Summary, staff: bool) -> str:
 
 
 def _sequence_note(cluster: TenantCluster, summary: Summary) -> str:
-    asked = f"Asked for {timezone.localtime(cluster.created):%d %b %H:%M:%S} by {cluster.asked_by}"
+    when = f"{timezone.localtime(cluster.created):%d %b %H:%M:%S} by {cluster.asked_by}"
+    asked = f"Asked for {when}"
     done = [step for step in summary.steps if step.took is not None]
-    if cluster.ready_at is None or not done or summary.steps[0].name in DELETION:
+    if summary.steps and summary.steps[0].name in DELETION:
+        return f"Cluster asked for {when}"
+    if cluster.ready_at is None or not done:
         return asked
     took = durations.words(cluster.ready_at - cluster.created)
     return f"{asked}, ready after {took}. It never waits for nodes"

@@ -63,6 +63,15 @@ def test_labels_do_not_lie_under_now() -> None:
     assert strip.ticks < 10
 
 
+def test_an_hour_at_the_axis_end_makes_room_for_the_expected_moment() -> None:
+    # Axis 06:06:00 to 06:06:40; expected at 06:06:38, beside the last hour, which stands inside.
+    strip = Gantt.of([Span("Install", [(at(0), None, "running")], s(37))], at(20))
+    assert strip is not None
+    assert [moment.words for moment in strip.moments] == ["now 06:06:21", "ready 06:06:38"]
+    assert strip.hours[-1].at < 90
+    assert [hour.side for hour in strip.hours] == ["start"] + [""] * (len(strip.hours) - 1)
+
+
 def test_the_strip_has_a_sentence() -> None:
     spans = [Span("Select", [(at(0), at(1), "done")]), Span("Install", [(at(1), None, "running")])]
     strip = Gantt.of([*spans, Span("Stop")], at(9))
