@@ -8,7 +8,6 @@ parses it, because sushy trips over bodies that real BMCs send.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import astuple, dataclass
 from hashlib import sha256
 from typing import Any
@@ -19,6 +18,7 @@ from sushy import auth, connector, exceptions  # type: ignore[import-untyped]
 
 from gpucloud.drivers import DriverError
 from gpucloud.wire import open_session
+from inventory.drivers.address import Address
 from inventory.drivers.redfish_errors import (
     SHOWN_CHARACTERS,
     Json,
@@ -29,31 +29,6 @@ from inventory.drivers.redfish_errors import (
 
 MAX_REDIRECTS = 3
 NO_SESSIONS = {404, 405, 501}
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a BMC is and, where told, which system behind it is meant."""
-
-    root: str
-    system: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Accepts https://host/redfish/v1/Systems/1, a bare host, and Metal3's redfish+https://…"""
-        given = text.strip() if "://" in text else f"https://{text.strip()}"
-        parts = urlsplit(given)
-        scheme = parts.scheme.rpartition("+")[2]
-        scheme = scheme if scheme in ("http", "https") else "https"
-        if not parts.hostname:
-            raise ValueError("no host")
-        path = parts.path.rstrip("/")
-        system = path if re.search(r"/Systems/[^/]+$", path) else ""
-        return cls(f"{scheme}://{parts.netloc.rpartition('@')[2]}", system)
-
-    @property
-    def host(self) -> str:
-        return urlsplit(self.root).netloc
 
 
 @dataclass(frozen=True)

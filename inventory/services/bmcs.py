@@ -5,6 +5,7 @@ connection.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 from django.db import transaction
@@ -14,6 +15,7 @@ from gpucloud import driver_settings, history, vault
 from gpucloud.drivers import DriverError, driver_class, load
 from gpucloud.problems import Invalid
 from inventory.drivers import BmcDriver
+from inventory.drivers.address import Address
 from inventory.models import Bmc, KubernetesConnection, Server
 
 
@@ -99,13 +101,8 @@ def set_bmc(
         )
     config, secret = driver_settings.split("bmc", driver, config or {}, at="bmc.config")
     credentials = {**(credentials or {}), **secret}
-    taken = (
-        Bmc.objects.filter(address__iexact=address).exclude(server=server).first()
-        if address
-        else None
-    )
-    if taken:
-        raise Invalid({"bmc.address": [f"This is the BMC of {taken.server}."]})
+    if address:
+        _refuse_taken(server, address)
     with transaction.atomic():
         bmc, made = Bmc.objects.get_or_create(server=server, defaults={"driver": driver})
         Bmc.objects.filter(pk=bmc.pk).update(
@@ -123,6 +120,20 @@ def set_bmc(
             data={"driver": driver, "address_mark": mark, "credentials_changed": bool(credentials)},
         )
     return bmc
+
+
+def _refuse_taken(server: Server, address: str) -> None:
+    """Invalid unless this is an address, and no other server's however that one was written."""
+    try:
+        place = Address.parse(address)
+    except ValueError as error:
+        text = "This is no address of a BMC. Write it as https://host or https://[2001:db8::10]."
+        raise Invalid({"bmc.address": [text]}) from error
+    others = Bmc.objects.exclude(address="").exclude(server=server).select_related("server")
+    for other in others:
+        with suppress(ValueError):
+            if Address.parse(other.address) == place:
+                raise Invalid({"bmc.address": [f"This is the BMC of {other.server}."]})
 
 
 def forget_bmc(server: Server) -> None:
