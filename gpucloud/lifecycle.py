@@ -4,8 +4,11 @@ it happen.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from django.db import models, transaction
@@ -85,8 +88,33 @@ class Lifecycle:
             )
 
     def mermaid(self) -> str:
-        """The table as a Mermaid state diagram, for the README."""
-        lines = ["stateDiagram-v2"]
+        """The table as a Mermaid state diagram. States between which any order is allowed (a
+        cluster's phases) share one box, since an arrow for each pair would hide the rest.
+        """
+        box = self._box()
+        lines = [f"[*] --> {next(iter(self.tones))}"]
+        if box:
+            lines += ["state phases {", *(f"{a} --> {b}" for a, b in pairwise(box)), "}"]
         for verb, rule in self.verbs.items():
-            lines += [f"    {source} --> {rule.target}: {verb}" for source in rule.sources]
-        return "\n".join(line.replace("creating-namespace", "creating_namespace") for line in lines)
+            sources = [source for source in rule.sources if source not in box]
+            target, words = rule.target, verb
+            if box and set(box) <= set(rule.sources):
+                if target in box:
+                    target, words = "phases", "enter"
+                else:
+                    sources.append("phases")
+            else:
+                sources = list(rule.sources)
+            lines += [f"{source} --> {target}: {words}" for source in sources]
+        left = {source for rule in self.verbs.values() for source in rule.sources}
+        lines += [f"{state} --> [*]" for state in self.tones if state not in left]
+        # Mermaid takes a hyphen in a name for the start of an arrow.
+        drawn = [f"    {re.sub(r'(?<=[a-z])-(?=[a-z])', '_', line)}" for line in lines]
+        return "\n".join(dict.fromkeys(["stateDiagram-v2", *drawn]))
+
+    def _box(self) -> list[str]:
+        """The states that all lead to each other, by verbs of the same sources; often none."""
+        shared = Counter(rule.sources for rule in self.verbs.values())
+        sources, count = shared.most_common(1)[0]
+        targets = [rule.target for rule in self.verbs.values() if rule.sources == sources]
+        return targets if count > 2 and set(targets) < set(sources) else []
