@@ -27,7 +27,7 @@ def env(name: str, default: str = "") -> str:
 # Where state lives: keys, doors.json, pid files, the demo's database.
 GPUCLOUD_DATA = Path(os.environ.get("GPUCLOUD_DATA") or BASE_DIR / "var").resolve()
 # Demo: no database URL given, so this is one machine on embedded parts. Tests count as demo.
-DEMO = not os.environ.get("DATABASE_URL") or os.environ.get("GPUCLOUD_DEMO", "") == "1"
+DEMO = not env("DATABASE_URL") or os.environ.get("GPUCLOUD_DEMO", "") == "1"
 TESTING = "PYTEST_VERSION" in os.environ or os.environ.get("GPUCLOUD_TESTING") == "1"
 
 

@@ -92,12 +92,17 @@ def _environment(data: Path, port: int) -> dict[str, str]:
     }
 
 
+def _given(variable: str) -> bool:
+    """Whether settings will find it in the environment, or in the file that NAME_FILE names."""
+    return bool(os.environ.get(variable) or os.environ.get(f"{variable}_FILE"))
+
+
 def make_keys(data: Path) -> None:
     """Make the keys that are neither there nor given, before any process could do so twice."""
     keys = data / "keys"
     keys.mkdir(exist_ok=True, mode=0o700)
     for name, variable, size in KEYS:
-        if (keys / name).exists() or {variable, f"{variable}_FILE"} & os.environ.keys():
+        if (keys / name).exists() or _given(variable):
             continue
         if name == "encryption.key" and (data / "demo-token").exists():
             # A new key would make every stored secret unreadable without a word.
@@ -116,7 +121,7 @@ def check_ports(data: Path) -> None:
     # lab.setup writes its doors into the same file.
     (data / "doors.json").chmod(0o600)
     for name, url in read_doors(data).items():
-        if name == "valkey" and os.environ.get("REDIS_URL"):
+        if name == "valkey" and _given("REDIS_URL"):
             continue
         if not is_free(door_port(url)):
             cure = "choose another PORT" if name == "web" else f"end it (this is door {name!r})"
@@ -125,7 +130,7 @@ def check_ports(data: Path) -> None:
 
 def valkey(data: Path, doors: dict[str, str]) -> list[Process]:
     """Our own Valkey, unless REDIS_URL names another."""
-    if os.environ.get("REDIS_URL"):
+    if _given("REDIS_URL"):
         return []
     url = doors["valkey"]
     conf = data / "run" / "valkey.conf"
@@ -193,7 +198,7 @@ def _greet(data: Path, port: int, seconds: float) -> None:
     for name, role in ACCOUNTS:
         say(f"  {name:<8} {role}")
     kept = data / "demo-password"
-    if os.environ.get("GPUCLOUD_DEMO_PASSWORD"):
+    if _given("GPUCLOUD_DEMO_PASSWORD"):
         say("\nPassword of all accounts: as set in GPUCLOUD_DEMO_PASSWORD")
     elif kept.exists():
         say(f"\nPassword of all accounts: {kept.read_text().strip()}  (kept in {kept})")
