@@ -146,10 +146,10 @@ def test_the_lab_stands_alone():
         for name in imports(path):
             assert name.split(".")[0] not in (*APPS, "django"), (path, name)
             if name.startswith("gpucloud."):
-                assert name.startswith(("gpucloud.lab", "gpucloud.kubeapi")), (path, name)
+                assert f"{name}.".startswith(("gpucloud.lab.", "gpucloud.kubeapi.")), (path, name)
     for path in code():
         if path.parts[:2] != ("gpucloud", "lab"):
-            assert not [n for n in imports(path) if n.startswith("gpucloud.lab")], path
+            assert not [n for n in imports(path) if f"{n}.".startswith("gpucloud.lab.")], path
 
 
 def test_the_kubernetes_core_knows_neither_lab_nor_django():
