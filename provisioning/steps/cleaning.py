@@ -44,6 +44,10 @@ def wipe(operation: Operation, step: Step) -> Progress:
         run.refresh_from_db()
         if run.hello_at is None:
             return _await_call(operation, step, run, progress)
+        if _died(operation, run):
+            return _boot_again(
+                operation, run, progress, f"{operation.server} went off before its agent reported"
+            )
         said = run.message or "the agent has called and reads its plan"
         return Progress(
             False,
@@ -78,12 +82,29 @@ def _await_call(operation: Operation, step: Step, run: AgentRun, progress: Progr
         boots = {"run": str(run.uid), "since": now.isoformat()}
     longest = scaled(operation.claim.node_type.post_seconds) + SILENT_AFTER
     if progress.done and now - datetime.fromisoformat(boots["since"]) > longest:
-        close_run(run)
-        open_run(operation, "wipe")
-        words = f"No agent has called from {operation.server}; it is booted again with a new key."
-        return Progress(False, words, progress.ref, 0.1)
+        return _boot_again(operation, run, progress, f"No agent has called from {operation.server}")
     evidence = {**progress.evidence, "boots": boots}
     return Progress(False, progress.detail, progress.ref, progress.wait, evidence=evidence)
+
+
+def _boot_again(operation: Operation, run: AgentRun, progress: Progress, why: str) -> Progress:
+    close_run(run)
+    open_run(operation, "wipe")
+    return Progress(False, f"{why}; it is booted again with a new key.", progress.ref, 0.1)
+
+
+def _died(operation: Operation, run: AgentRun) -> bool:
+    """Whether the power went under a working agent: it reports before it takes the power off."""
+    try:
+        seen = read_power(operation)
+    except DriverError:
+        return False  # what cannot be read is no sign of death: the agent's silence is
+    # After the power, so that a report which came in between is not missed.
+    run.refresh_from_db()
+    heard = run.last_at or run.hello_at
+    if run.result_at is not None or heard is None:
+        return False
+    return seen.power == "off" and seen.at is not None and seen.at > heard
 
 
 # An agent that has said nothing for so long is dead: its key is spent, it needs a new boot.
