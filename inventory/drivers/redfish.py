@@ -13,9 +13,10 @@ from gpucloud import drivers
 from gpucloud.drivers import DriverError, setting
 from gpucloud.wire import pinned
 from inventory.drivers import BootDevice, Inspection, PowerState
+from inventory.drivers.address import Address
 from inventory.drivers.redfish_facts import power_of, read_facts
 from inventory.drivers.redfish_session import Client, connect
-from inventory.drivers.redfish_wire import Address, Login
+from inventory.drivers.redfish_wire import Login
 
 CHECK_SECONDS = 4.5
 BOOT = {
