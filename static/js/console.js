@@ -34,8 +34,7 @@
     if (next.id === shown.id) keep(shown, next)
   })
 
-  // What is fetched anew gives the focus back, to the same link or its place; htmx does so for ids.
-  let held = null
+  // What is fetched anew gives the focus back; a search typed into meanwhile is asked again.
   document.addEventListener('htmx:beforeSwap', ({ detail }) => {
     const focus = detail.target.contains(document.activeElement) && document.activeElement
     held = focus && !focus.id ? { in: detail.target.id, href: focus.getAttribute('href'), at: $$('a, button', detail.target).indexOf(focus) } : null
@@ -44,8 +43,13 @@
     const root = document.getElementById(held?.in)
     if (root && document.activeElement === document.body) ((held.href && $(`a[href="${CSS.escape(held.href)}"]`, root)) || $$('a, button', root)[held.at])?.focus({ preventScroll: true })
   })
+  document.addEventListener('htmx:afterSettle', ({ detail: { xhr, target } }) => {
+    selected()
+    const { type, form, value } = document.activeElement
+    if (type === 'search' && xhr && form.getAttribute('hx-target') === `#${target.id}` && value !== (new URL(xhr.responseURL).searchParams.get('q') ?? '')) form.requestSubmit()
+  })
 
-  let wire = null; let poll = null; let late = null
+  let wire = null; let poll = null; let late = null; let held = null
   htmx.createWebSocket = (url) => new WebSocket(url, [])
   const mark = (tone, words) => {
     const badge = $('#live-mark')
@@ -78,10 +82,7 @@
     if (event.detail.event.code === 4404) return mark('neutral', 'Not live')
     if (!document.hidden && document.contains(event.target) && !poll && !late) late = setTimeout(() => paused(true), 1000)
   })
-  document.addEventListener('visibilitychange', () => {
-    if (document.hidden) { wire?.socket?.close(1000); return }
-    if (wire && wire.socket?.readyState > 1) wire.reconnect()
-  })
+  document.addEventListener('visibilitychange', () => { if (document.hidden) wire?.socket?.close(1000); else if (wire?.socket?.readyState > 1) wire.reconnect() })
   document.addEventListener('htmx:oobErrorNoTarget', (event) => event.stopPropagation(), true)
 
   // ---- The server's clock, and ages that keep counting by the server's rule (gpucloud/durations.py).
@@ -130,7 +131,6 @@
     if (event.target.matches('thead .tick input')) $$('tbody .tick input').forEach((b) => { b.checked = event.target.checked })
     if (event.target.matches('.tick input')) selected()
   })
-  document.addEventListener('htmx:afterSettle', selected)
   selected()
 
   // ---- Keyboard: / search, g then a letter, j k rows, x tick, ? list.

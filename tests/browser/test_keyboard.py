@@ -46,8 +46,8 @@ PLACES = [
 def test_tab_reaches_every_control_and_shows_where_it_is(enter, path):
     page = enter("admin")
     page.goto(path)
-    # A panel that reads itself again in between would hand out new controls.
-    page.route("**/*", lambda route: route.abort())
+    # Unanswered: a panel that read itself again in between would hand out new controls.
+    page.route("**/*", lambda route: None)
     total = page.evaluate(COUNT)
     page.keyboard.press("Tab")
     expect(page.locator(":focus")).to_have_text("Skip to content")
