@@ -15,8 +15,8 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 
 from gpucloud.wire import plain_fingerprint
+from inventory.drivers.address import Address
 from inventory.drivers.redfish_facts import power_of
-from inventory.drivers.redfish_wire import Address
 
 GETS_PER_ROUND = 2
 LARGEST_ANSWER = 256 << 10
