@@ -4,20 +4,19 @@ apply.
 
 from __future__ import annotations
 
-import logging
-
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from gpucloud import history
 from gpucloud.engine.nudge import nudge
+from gpucloud.live.publish import publish
 from gpucloud.models import Step
 from gpucloud.problems import Problem
 from provisioning.models import NodeClaim, Operation
 from provisioning.services import claims
-from tenants.models import NodePool
+from tenants.models import NodePool, TenantCluster
 
-log = logging.getLogger(__name__)
 # Claims are made as soon as the control plane is being brought up: their servers install while it
 # deploys.
 CLAIMABLE = ("available", "connected", "ready", "changing")
@@ -33,13 +32,34 @@ def difference(wanted: int, live: list[str]) -> int:
 
 def pools() -> None:
     """Bring every static pool of a running cluster in line with its quantity."""
+    short: dict[int, Problem] = {}
     for pool in NodePool.objects.filter(kind="static", cluster__state__in=CLAIMABLE).select_related(
         "cluster__tenant", "node_type__provider", "image"
     ):
         try:
             _settle(pool)
         except Problem as problem:
-            log.info("pool %s of %s: %s", pool, pool.cluster, problem.message)
+            short[pool.cluster_id] = problem
+    _tell(short)
+
+
+def _tell(short: dict[int, Problem]) -> None:
+    """Keep on a ready cluster why a pool of it gets no more claims, until it does.
+
+    Before it is ready, its reason is its own steps' to tell.
+    """
+    ready = TenantCluster.objects.filter(state="ready")
+    for cluster in ready.exclude(code="").exclude(pk__in=short):
+        TenantCluster.objects.filter(pk=cluster.pk).update(code="", problem="", rev=F("rev") + 1)
+        publish(cluster)
+    for pk, problem in short.items():
+        told = {"code": problem.code, "problem": problem.message}
+        with transaction.atomic():
+            rows = ready.filter(pk=pk).exclude(**told)
+            if rows.update(**told, rev=F("rev") + 1):
+                cluster = TenantCluster.objects.get(pk=pk)
+                words = f"A pool of {cluster} stays short: {problem.message}"
+                history.record(cluster, "pool short", "engine", words, code=problem.code)
 
 
 def _settle(pool: NodePool) -> None:
@@ -55,7 +75,17 @@ def _settle(pool: NodePool) -> None:
         pool.refresh_from_db()
         live = list(pool.claims.live().order_by("pk"))
         more = difference(pool.quantity, [c.state for c in live])
-        for _ in range(more):
+        refused = _request(pool, more)
+    if refused:
+        raise refused
+    for claim in _surplus(live, -more):
+        claims.release(claim, "engine")
+
+
+def _request(pool: NodePool, more: int) -> Problem | None:
+    """Make as many of these claims as may be; returns what kept the rest from being made."""
+    for made in range(more):
+        try:
             claims.request(
                 pool.cluster.asked_by or "engine",
                 pool.cluster.tenant,
@@ -63,8 +93,11 @@ def _settle(pool: NodePool) -> None:
                 cluster=pool.cluster,
                 pool=pool,
             )
-    for claim in _surplus(live, -more):
-        claims.release(claim, "engine")
+        except Problem as problem:
+            if not made:
+                raise  # nothing was changed: the transaction leaves no trace of the try
+            return problem
+    return None
 
 
 def _surplus(live: list[NodeClaim], count: int) -> list[NodeClaim]:

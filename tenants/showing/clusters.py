@@ -196,6 +196,11 @@ def trouble(cluster: TenantCluster, summary: Summary, staff: bool) -> ui.Notice 
         what = title(step.name) if step else "The cluster"
         facts = [("Cause", cause), ("Effect", effect), ("Next", known.next)]
         return ui.Notice(f"{what} stopped", "", "bad", "warn", code, facts)
+    if cluster.state == "ready" and cluster.code:
+        known = reason(cluster.code)
+        cause = cluster.problem if staff and cluster.problem else known.sentence
+        facts = [("Cause", cause), ("Next", f"It is tried again by itself. {known.next}")]
+        return ui.Notice("A pool gets no more nodes", "", "warn", "warn", cluster.code, facts)
     if step is not None and step.code and step.failures:
         known = reason(step.code)
         cause = step.sentence if staff else known.sentence

@@ -172,7 +172,26 @@ def test_over_quota_no_claim_is_made_and_the_reason_is_kept():
     rounds(12)
     assert not NodeClaim.objects.exists()
     cluster.refresh_from_db()
-    assert cluster.state == "ready"
+    assert (cluster.state, cluster.code) == ("ready", "QUOTA_EXCEEDED")
+    assert "may hold 0 servers" in cluster.problem
+    assert Event.objects.filter(verb="pool short", object_uid=cluster.uid).count() == 1
+    tenant.quota = {}
+    tenant.save()
+    rounds()
+    cluster.refresh_from_db()
+    assert (only(cluster).state, cluster.code, cluster.problem) == ("ready", "", "")
+
+
+def test_a_pool_over_quota_gets_what_the_quota_allows():
+    make.server()
+    make.server()
+    tenant = make.tenant()
+    tenant.quota = {"servers": 1}
+    tenant.save()
+    cluster = create(quantity=2)
+    rounds()
+    cluster.refresh_from_db()
+    assert (only(cluster).state, cluster.code) == ("ready", "QUOTA_EXCEEDED")
 
 
 def test_gpus_other_than_the_node_types_fail_verify_and_hold_the_server():
