@@ -1,6 +1,6 @@
 """Listing: search, filters, sort and page of a table, all read from the URL and nothing else.
 
-    listing = Listing(request.GET, Server.objects.visible_to(user), name="servers",
+    listing = Listing(request.GET, visible(user, Server.objects.all()), name="servers",
                       search=("name", "serial"), columns=COLUMNS, filters=FILTERS,
                       topic="server-row")
 

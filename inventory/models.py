@@ -12,7 +12,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from gpucloud.models import Base, User, name_validator
+from gpucloud.models import Base, name_validator
 
 if TYPE_CHECKING:
     from provisioning.models import NodeClaim
@@ -55,10 +55,6 @@ class KubernetesConnection(Base):
 
 
 class ServerQuerySet(models.QuerySet["Server"]):
-    def visible_to(self, user: User) -> Self:
-        """Servers whole, to people of the platform; tenants see theirs through their claims."""
-        return self if user.sees_all else self.none()
-
     def usable(self) -> Self:
         """Servers that a claim may take now."""
         return self.filter(

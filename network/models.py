@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
 
-from gpucloud.models import Base, User, name_validator
+from gpucloud.models import Base, name_validator
 from inventory.models import Interface, Server, Site
 
 
@@ -54,15 +52,6 @@ class Link(Base):
         return f"{self.switch} {self.port}"
 
 
-class SegmentQuerySet(models.QuerySet["Segment"]):
-    def visible_to(self, user: User) -> Self:
-        if user.sees_all:
-            return self
-        if not user.is_active or not user.pk:
-            return self.none()
-        return self.filter(tenant__memberships__user=user).distinct()
-
-
 class Segment(Base):
     """One isolated network on a fabric."""
 
@@ -96,8 +85,6 @@ class Segment(Base):
     made_for = models.UUIDField(null=True, blank=True)
     seen = models.JSONField(default=dict, blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)
-
-    objects = SegmentQuerySet.as_manager()
 
     class Meta:
         ordering = ["fabric", "vlan"]

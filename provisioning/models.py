@@ -10,7 +10,7 @@ from typing import Self
 from django.db import models
 from django.db.models import Q
 
-from gpucloud.models import Base, User, name_validator
+from gpucloud.models import Base, name_validator
 from inventory.models import Server
 
 
@@ -113,13 +113,6 @@ class NodeType(Base):
 
 
 class NodeClaimQuerySet(models.QuerySet["NodeClaim"]):
-    def visible_to(self, user: User) -> Self:
-        if user.sees_all:
-            return self
-        if not user.is_active or not user.pk:
-            return self.none()
-        return self.filter(tenant__memberships__user=user).distinct()
-
     def live(self) -> Self:
         """Claims that hold, or may come to hold, a server:
 

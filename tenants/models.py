@@ -11,15 +11,6 @@ from gpucloud.models import Base, User, name_validator
 from network.models import Segment
 
 
-class TenantQuerySet(models.QuerySet["Tenant"]):
-    def visible_to(self, user: User) -> Self:
-        if user.sees_all:
-            return self
-        if not user.is_active or not user.pk:
-            return self.none()
-        return self.filter(memberships__user=user).distinct()
-
-
 class Tenant(Base):
     """A customer or team. Quota keys are servers and gpus; an absent key means no limit."""
 
@@ -28,8 +19,6 @@ class Tenant(Base):
     project_namespace = models.CharField(max_length=63, blank=True)
     quota = models.JSONField(default=dict, blank=True)
     builtin = models.BooleanField(default=False)
-
-    objects = TenantQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
@@ -115,13 +104,6 @@ class ClusterTemplate(Base):
 
 
 class TenantClusterQuerySet(models.QuerySet["TenantCluster"]):
-    def visible_to(self, user: User) -> Self:
-        if user.sees_all:
-            return self
-        if not user.is_active or not user.pk:
-            return self.none()
-        return self.filter(tenant__memberships__user=user).distinct()
-
     def live(self) -> Self:
         return self.exclude(state=TenantCluster.State.GONE)
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from gpucloud.live import Fragment, ViewClass
 from gpucloud.models import User
+from gpucloud.policy import visible
 from tenants.models import Tenant
 
 rendered: list[str] = []
 
 
 def load(user: User, uid: uuid.UUID) -> Tenant | None:
-    return Tenant.objects.visible_to(user).filter(uid=uid).first()
+    return visible(user, Tenant.objects.all()).filter(uid=uid).first()
 
 
 def context(tenant: Tenant, view: ViewClass) -> Mapping[str, Any]:
