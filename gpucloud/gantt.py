@@ -56,7 +56,9 @@ class Mark:
     @property
     def side(self) -> str:
         """The axis's own ends stand inside of it; everything between is centred on its line."""
-        return {0: "start", 100: "end"}.get(self.at, "")
+        if self.at in (0, 100):
+            return "end" if self.at else "start"
+        return ""
 
 
 @dataclass(frozen=True)
