@@ -162,7 +162,9 @@ class Cloud:
             for step in self.get(f"/operations/{operation['uid']}/")["steps"]:
                 if step["state"] not in ("todo", "done"):
                     said = step.get("sentence")
-                    lines.append(f"  {operation['operation']} {step['name']} {step['state']}: {said}")
+                    lines.append(
+                        f"  {operation['operation']} {step['name']} {step['state']}: {said}"
+                    )
         return "\n".join(lines)
 
     def servers_available(self, *names: str) -> bool:
