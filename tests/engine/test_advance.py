@@ -256,7 +256,8 @@ def test_a_new_run_takes_the_old_runs_steps_out(plan):
     assert Step.objects.get(current=True).name == "drain"
 
 
-def test_without_redis_the_sweep_runs_what_is_due(plan, monkeypatch):
+def test_without_redis_the_sweep_runs_what_is_due(plan, monkeypatch, settings):
+    settings.REDIS_URL = ""
     ran = []
     monkeypatch.setattr("gpucloud.engine.due._here", lambda kind, uid: ran.append((kind, uid)))
     begin("configure")

