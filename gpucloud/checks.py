@@ -12,6 +12,7 @@ from django.core.checks import CheckMessage, Error, register
 from django.db import DatabaseError
 
 from gpucloud.drivers import DriverError
+from gpucloud.vault import VaultError
 
 # Rows that carry a driver: model, and who builds the driver from a row (row -> driver).
 ROWS = (
@@ -66,6 +67,13 @@ def _wrong_rows() -> Iterator[CheckMessage]:
         for row in apps.get_model(label)._default_manager.all():
             try:
                 build(row)
+            except VaultError as error:
+                yield Error(
+                    f"{row} ({row.driver}): {error}",
+                    hint="Give back the GPUCLOUD_KEY that this database was used with.",
+                    obj=row,
+                    id="gpucloud.E003",
+                )
             except DriverError as error:
                 yield Error(
                     f"{row} ({row.driver}): {error.message}",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from django.core.checks import run_checks
 
+from gpucloud import vault
 from network.models import Fabric
 from tests import make
 
@@ -33,6 +36,13 @@ def test_a_row_with_a_driver_that_is_not_installed_is_named():
     fabric = make.fabric()
     Fabric.objects.filter(pk=fabric.pk).update(driver="quantum")
     assert "quantum" in told()[0]
+
+
+def test_a_row_whose_secrets_were_sealed_with_another_key_is_named(settings):
+    server = make.server()
+    vault.put("bmc", server.bmc.uid, "credentials", {"username": "admin", "password": "x"})
+    settings.ENCRYPTION_KEY = base64.b64encode(b"another".ljust(32)).decode()
+    assert any("sealed with key" in text for text in told())
 
 
 def test_a_path_that_does_not_load_is_named(settings):
