@@ -15,6 +15,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Self, get_type_hints
 
+from gpucloud.text import plain
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -33,6 +35,11 @@ class Progress:
     percent: int | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        # What an engine says may hold anything; a step must be able to keep it.
+        for name in ("detail", "ref", "evidence"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+
 
 class DriverError(Exception):
     """The one error a driver raises; anything else is a bug and is shown as one.
@@ -50,11 +57,10 @@ class DriverError(Exception):
         hint: str = "",
         wait: float | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message, self.hint = plain(message), plain(hint)
+        super().__init__(self.message)
         self.code = code
         self.permanent = permanent
-        self.hint = hint
         self.wait = wait
 
     def __str__(self) -> str:

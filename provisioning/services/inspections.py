@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from gpucloud.drivers import DriverError
 from gpucloud.engine import steps
 from gpucloud.problems import NotAllowed
+from gpucloud.text import fit, plain, whole
 from inventory.drivers import Inspection
 from inventory.lifecycle import SERVER
 from inventory.models import Drive, Gpu, Interface, Server
@@ -37,6 +38,7 @@ def keep(server: Server, seen: Inspection) -> None:
     """Store an inspection: facts, GPUs, drives, and what is known of the ports. Ports are never
     invented or dropped.
     """
+    seen = plain(seen)
     same = (
         Server.objects.filter(system_uuid__iexact=seen.uuid or "-")
         .exclude(pk=server.pk)
@@ -51,13 +53,13 @@ def keep(server: Server, seen: Inspection) -> None:
         )
     with transaction.atomic():
         Server.objects.filter(pk=server.pk).update(
-            vendor=seen.vendor or "",
-            model=seen.model or "",
-            serial=seen.serial or "",
-            system_uuid=(seen.uuid or "").lower(),
+            vendor=fit(Server, "vendor", seen.vendor),
+            model=fit(Server, "model", seen.model),
+            serial=fit(Server, "serial", seen.serial),
+            system_uuid=fit(Server, "system_uuid", seen.uuid).lower(),
             facts=_facts(seen),
             inspected=Now(),
-            health=seen.health or "",
+            health=fit(Server, "health", seen.health),
             health_at=Now(),
             rev=F("rev") + 1,
         )
@@ -65,18 +67,18 @@ def keep(server: Server, seen: Inspection) -> None:
         Gpu.objects.bulk_create(
             Gpu(
                 server=server,
-                model=g.model,
-                serial=g.serial or "",
-                gpu_uuid=g.uuid or "",
-                slot=g.slot or "",
-                memory_bytes=g.memory_bytes,
+                model=fit(Gpu, "model", g.model),
+                serial=fit(Gpu, "serial", g.serial),
+                gpu_uuid=fit(Gpu, "gpu_uuid", g.uuid),
+                slot=fit(Gpu, "slot", g.slot),
+                memory_bytes=whole(g.memory_bytes),
             )
             for g in seen.gpus
         )
         _keep_drives(server, seen)
         for port in seen.ports:
             Interface.objects.filter(server=server, mac=port.mac).update(
-                link_state=port.link or "",
+                link_state=fit(Interface, "link_state", port.link),
                 **({"speed_mbps": port.speed_mbps} if port.speed_mbps else {}),
             )
     server.refresh_from_db()
@@ -87,19 +89,19 @@ def _keep_drives(server: Server, seen: Inspection) -> None:
 
     a drive without a serial cannot be told apart and is a warning, not a row.
     """
-    serials = {d.serial for d in seen.drives if d.serial}
+    serials = {fit(Drive, "serial", d.serial) for d in seen.drives if d.serial}
     server.drives.exclude(serial__in=serials).delete()
     for drive in seen.drives:
         if drive.serial:
             Drive.objects.update_or_create(
                 server=server,
-                serial=drive.serial,
+                serial=fit(Drive, "serial", drive.serial),
                 defaults={
-                    "model": drive.model or "",
-                    "name": drive.name or "",
-                    "protocol": drive.protocol or "",
-                    "media": drive.media or "",
-                    "capacity_bytes": drive.capacity_bytes,
+                    **{
+                        name: fit(Drive, name, getattr(drive, name))
+                        for name in ("model", "name", "protocol", "media")
+                    },
+                    "capacity_bytes": whole(drive.capacity_bytes),
                 },
             )
 
