@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import sys
 import threading
@@ -107,7 +108,7 @@ Open = Callable[..., Awaitable[WebsocketCommunicator]]
 
 
 @pytest.fixture
-async def page() -> AsyncIterator[Open]:
+async def page(transactional_db: None) -> AsyncIterator[Open]:
     """Open the socket of a page: `await page(user, "test-tenant:…")`."""
     from gpucloud.asgi import application
 
@@ -130,3 +131,4 @@ async def page() -> AsyncIterator[Open]:
     yield open_page
     for socket in opened:
         await socket.disconnect()
+    await asyncio.to_thread(renderings_end)

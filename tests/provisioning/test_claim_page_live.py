@@ -15,7 +15,7 @@ from tests import make
 from tests.live.conftest import page, redis_url, valkey  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
-WAIT = 5
+WAIT = 15
 
 
 @pytest.fixture(autouse=True)
