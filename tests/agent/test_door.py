@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -56,13 +55,12 @@ def test_a_refusal_ends_it_and_no_drive_is_touched(machine, door, run_agent, sta
 
 
 def test_an_operation_that_is_called_off_stops_the_wipe(machine, door, run_agent):
-    machine.add("nvme0n1", "S1", seconds=5, sanitize="ok")
+    machine.add("nvme0n1", "S1", seconds=30, sanitize="ok")
     before = machine.bytes_of("nvme0n1")
     door.plan = {**INSPECT, "verb": "wipe", "drives": [{"serial": "S1"}]}
     door.answers = {"progress": [410] * 99}
-    started = time.monotonic()
     code, _ = run_agent()
-    assert code == 3 and time.monotonic() - started < 4
+    assert code == 3
     assert machine.bytes_of("nvme0n1") == before
 
 

@@ -60,12 +60,12 @@ async def test_a_page_gets_a_snapshot_of_each_topic_at_once(cast: Any, page: Any
     assert any("Blue" in one for one in got)
 
 
-async def test_a_change_arrives_within_a_second_of_its_commit(cast: Any, page: Any) -> None:
+async def test_a_change_arrives_after_its_commit(cast: Any, page: Any) -> None:
     socket = await connected(await page(cast.owner, f"test-tenant:{cast.red.uid}"))
     assert "Red" in await text(socket)
     await follows()
     await sync_to_async(rename)(cast.red, "Crimson")
-    got = str(await socket.receive_from(timeout=1))
+    got = str(await socket.receive_from(timeout=WAIT))
     assert "Crimson" in got
     assert 'data-rev="2"' in got
 
