@@ -43,9 +43,6 @@ REASONS: dict[str, Reason] = {
         "Release a server of this tenant, or ask a platform admin for more.",
         "edit",
     ),
-    "NODE_TYPE_GONE": Reason(
-        "The node type was removed.", "Release the claim and ask for another type.", "release"
-    ),
     # drivers in general
     "DRIVER_UNKNOWN": Reason(
         "The driver named in the row is not installed.", "Correct the row or DRIVERS.", "edit"
@@ -66,7 +63,6 @@ REASONS: dict[str, Reason] = {
     "STEP_TIMEOUT": Reason(
         "The step did not end within its deadline.", "Retry, or release the claim.", "retry"
     ),
-    "CANCELLED": Reason("The operation was ended by a release.", "Nothing to do.", "none"),
     # BMC
     "BMC_UNREACHABLE": Reason(
         "The server's BMC does not answer.", "Check cable, address and BMC; then retry.", "retry"
